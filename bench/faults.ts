@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- faults [--quick] [--only load|detector]`: cost of fault detection beside ingest of 1,000
+ * `npm run bench -- faults [--quick] [--only load|detector|learning]`: cost of fault detection beside ingest of 1,000
  * streams with an observation a second each. The floor is the same gateway without it in the same run. Time
  * and memory of a detector are those of this process.
  */
@@ -8,6 +8,7 @@ import { runInNewContext } from 'node:vm'
 import { defaultDetectionSettings } from '#plugins/faults/detection/detection-settings.ts'
 import { createStreamDetector, type StreamDetector } from '#plugins/faults/detection/stream-detector.ts'
 import { createSeededRandom } from '#statistics/seeded-random.ts'
+import { benchLearning } from './learning.ts'
 import { compareCosts } from './quality.ts'
 import { layOutGateway } from './servers.ts'
 
@@ -22,9 +23,10 @@ export async function benchFaults({
   readonly quick: boolean
   readonly only: string | undefined
 }): Promise<void> {
-  if (only !== 'load') detectors(quick ? 200 : 1000)
-  if (only !== 'detector')
-    await compareCosts(layOutGateway(), quick ? 15 : 60, {
+  if (only !== 'load' && only !== 'learning') detectors(quick ? 200 : 1000)
+  if (only !== 'load' && only !== 'detector') await benchLearning(quick ? 10 : 40, say)
+  if (only !== 'detector' && only !== 'learning')
+    await compareCosts(layOutGateway(), quick ? 20 : 60, {
       what: 'fault detection',
       without: { quality: { enabled: false }, faults: { enabled: false } },
       with: { quality: { enabled: false }, faults: { enabled: true } },

@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink|discovery|quality|anomalies|models|faults [--quick] [--minutes N]
+ * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink|discovery|quality|anomalies|models|faults|orchestrator [--quick] [--minutes N]
  * [--only SCENE]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio.
  * Absolute figures of a shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and
  * exit with 1 when it grows.
@@ -26,6 +26,7 @@ const benches: Readonly<Record<string, () => Promise<(options: Options) => Promi
   anomalies: async () => (await import('./anomalies.ts')).benchAnomalies,
   models: async () => (await import('./models.ts')).benchModels,
   faults: async () => (await import('./faults.ts')).benchFaults,
+  orchestrator: async () => (await import('./orchestrator.ts')).benchOrchestrator,
   soak: async () => (await import('./soak.ts')).benchSoak,
   footprint: async () => (await import('./footprint.ts')).benchFootprint,
 }

@@ -9,10 +9,11 @@ import { iotStream, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { figureNames, figuresOf } from '#plugins/quality/entities/quality-entity.ts'
 import { qualityOf } from '#plugins/quality/measures/quality.ts'
+import { createRecordRows } from '#plugins/quality/measures/record-rows.ts'
 import { usualProperties, usualTable } from '#plugins/quality/measures/usual-properties.ts'
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
-import type { Stream } from '#plugins/quality/streams/stream.ts'
+import { type Stream, streamDeadlines } from '#plugins/quality/streams/stream.ts'
 
 const property = (value: unknown) => ({ type: 'Property', value })
 const to = (object: string) => ({ type: 'Relationship', object })
@@ -71,18 +72,22 @@ function filled(count: number): () => void {
                 [qoi.hasQuality]: to(`urn:ngsi-ld:QoI:${id}`),
               }
             : { type: iotStream.StreamObservation, [iotStream.belongsTo]: to(idOf('IotStream', i)) }
-    return { id, ...attributes } as unknown as Entity
+    // Parsed, so that strings and numbers lie in memory as those of a broker do.
+    return JSON.parse(JSON.stringify({ id, ...attributes })) as Entity
   }
   const clock = systemClock
   const silence = createTimerWheel<Stream>(
-    { clock, due: () => undefined },
+    { clock, due: () => undefined, deadlines: streamDeadlines('silentAt') },
     { tickMs: limits.qualityTickMs.value, slots: limits.qualityWheelSlots.value },
   )
   const streams = createKnownStreams({
     entityOf,
     usual: usualProperties(usualTable({}), 0.8),
+    records: createRecordRows(),
     concordances: createConcordances({ radiusMeters: 20_000 }),
+    leftOut: { hasRoom: () => true, delete: () => undefined },
     monotonic: clock.monotonic,
+    now: clock.now,
     downtimes: () => [],
     changed: (stream) => silence.set(stream, clock.monotonic() + 1e9),
     removed: () => undefined,

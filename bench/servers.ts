@@ -54,6 +54,7 @@ export async function startGateway(
       SELVEDGE_HTTP_PORT: String(httpPort),
       SELVEDGE_RANKING_PORT: 'off',
       SELVEDGE_SEARCH_PORT: 'off',
+      SELVEDGE_ORCHESTRATOR_PORT: 'off',
       // As systemd's CacheDirectory= does.
       CACHE_DIRECTORY: join(command, '../../cache'),
       ...env,
@@ -125,7 +126,7 @@ export function removeFolder(folder: string): void {
 
 /** SIGTERM, and waits for the end. */
 export async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null) return
+  if (child.exitCode !== null || child.signalCode !== null) return
   const gone = new Promise((resolve) => child.once('exit', resolve))
   child.kill('SIGTERM')
   await gone
@@ -133,8 +134,8 @@ export async function end(child: ChildProcess): Promise<void> {
 
 function deathOf(child: ChildProcess): Promise<never> {
   return new Promise((_, reject) => {
-    child.once('exit', (code) =>
-      reject(new TypeError(`${dirname(child.spawnfile)} ended with ${code} before it was ready`)),
+    child.once('exit', (code, signal) =>
+      reject(new TypeError(`${dirname(child.spawnfile)} ended with ${code ?? signal} before it was ready`)),
     )
   })
 }

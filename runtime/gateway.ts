@@ -14,9 +14,10 @@ import { openBroker } from '#broker/open-broker.ts'
 import { viaAliases } from '#config/load/gateway-id.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { openDelivery } from '#delivery/open-delivery.ts'
+import type { Failure } from '#delivery/verdict.ts'
 import { createDownward } from '#downward/downward.ts'
 import { openFederation } from '#federation/open-federation.ts'
-import { openHost } from '#host/open-host.ts'
+import { openHost, type PluginHost } from '#host/open-host.ts'
 import { createDocumentFetcher } from '#http/listener/document-fetch.ts'
 import { openModels } from '#inference/open-models.ts'
 import { openPublisher } from '#mqtt/notify/lazy-publisher.ts'
@@ -37,6 +38,8 @@ export interface Gateway {
   readonly pluginPorts: Readonly<Record<string, number>>
   close(): Promise<void>
 }
+
+const notYet: Failure = { ok: false, kind: 'status', status: 503, reason: 'the gateway is starting' }
 
 /**
  * Opens all parts. If a part fails, the parts opened before are closed.
@@ -72,6 +75,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     },
     settings,
   )
+  /** Plugins, which open later; until then notifications for them are repeated. */
+  let components: Pick<PluginHost, 'notify'> = { notify: async () => notYet }
   const publisher = openPublisher({ opened, settings, clock })
   const delivery = openDelivery({
     opened,
@@ -79,6 +84,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     contexts,
     publish: publisher.send,
     tunnel: downward.send,
+    component: (name, request) => components.notify(name, request),
     clock,
     log,
     metrics,
@@ -94,11 +100,13 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     onCommit: main.door.onCommit,
     copyBack: broker.copyBack,
     models,
+    validity: broker.validity,
     outflow,
     clock,
     log,
     metrics,
   })
+  components = host
   let isReady = false
   const interfaces = await openInterfaces({
     opened,
@@ -128,7 +136,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   downward.start(app)
   opened.defer(downward.close)
   opened.defer(host.close)
-  await host.listen(app, httpPort)
+  await host.listen(app, httpPort, interfaces.publish)
 
   isReady = true
   federation.forwarding.start(broker.names())

@@ -49,6 +49,8 @@ export interface Interfaces {
   readonly app: App
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
+  /** Publishes to clients of the embedded MQTT broker; undefined if it is off. */
+  readonly publish: MqttServer['publish'] | undefined
 }
 
 /** @throws gateway.address-unavailable; config.invalid (file with wrong mode). */
@@ -77,7 +79,7 @@ export async function openInterfaces(parts: InterfaceParts): Promise<Interfaces>
   const mqtt = await openMqtt(parts, intake)
   opened.defer(() => mqtt?.close(limits.drainMs.value))
   opened.defer(await openBridgesIn(parts, intake))
-  return Object.freeze({ app, httpPort: http?.port, mqttPort: mqtt?.port })
+  return Object.freeze({ app, httpPort: http?.port, mqttPort: mqtt?.port, publish: mqtt?.publish })
 }
 
 function openApp(parts: InterfaceParts, takeFrame: AppPorts['takeFrame'], devices: AppPorts['devices']): App {

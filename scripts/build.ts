@@ -1,5 +1,5 @@
 /**
- * Bundles what runs into `dist/`: the process, its three threads, and the process that runs ONNX models, as ES
+ * Bundles what runs into `dist/`: the process, its threads, and the process that runs ONNX models, as ES
  * modules for the pinned Node.
  * better-sqlite3 and onnxruntime-node stay outside, since their binaries belong to one kind of board. The version of
  * package.json is fixed into the bundle. Beside it `dist/pages/` gets the pages of search and of the quality analyser, and
@@ -46,6 +46,7 @@ const { outputFiles, metafile } = await build({
     'writer-thread': 'runtime/store/writer/writer-thread.ts',
     'backup-thread': 'runtime/store/backup/backup-thread.ts',
     'inference-process': 'runtime/inference/child/inference-process.ts',
+    'approach-thread': 'plugins/faults/anomalies/approach-thread.ts',
     'training-thread': 'plugins/patterns/training/training-thread.ts',
     'virtual-sensor-thread': 'plugins/virtual-sensors/training/virtual-sensor-thread.ts',
   },

@@ -49,7 +49,7 @@ function errorsPage(): string {
 }
 
 function limitsPage(): string {
-  const comments = commentsIn('runtime/base/limits/*limits.ts', /(\w+): limit\(/)
+  const comments = commentsIn('runtime/base/limits/**/*limits.ts', /(\w+): limit\(/)
   const rows = Object.entries(limits).map(([name, { value, unit }]) => {
     const [, reason, beyond] = /^(.*)\. Beyond it: (.*)\.$/.exec(comments.get(name) ?? '') ?? []
     if (reason === undefined || beyond === undefined)

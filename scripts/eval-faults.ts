@@ -1,40 +1,37 @@
 /**
  * `npm run eval:faults -- --data DIR`: injects faults into real series, one at a time, and lets the
- * detector of the product find them: by the stream alone (`self`) and with the estimates of virtual sensors
- * (`all`). Prints recall, right classes, delays and false alarms, and the verdicts on labelled steam
- * events. Ends with 1 below a goal.
+ * detector of the product find them: by the stream alone (`self`), with the estimates of virtual sensors
+ * (`all`), and with the opinions of a shipped model, too (`model`). Prints recall, right classes, delays
+ * and false alarms, and the verdicts on feeds without a fault. Ends with 1 below a goal.
  */
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { defaultDetectionSettings, machineLimits } from '#plugins/faults/detection/detection-settings.ts'
-import { createStreamDetector } from '#plugins/faults/detection/stream-detector.ts'
-import { estimatesOf } from './fault-estimates.ts'
-import { injectedFaults, predictionErrors, robustDeviation } from './fault-injection.ts'
-import { dayMs, type FaultSeries, runSeries, type SeriesResult } from './fault-runs.ts'
-import { optionsOf, wrongUsage } from './options.ts'
+import { cleanFeeds, type FeedResult, feedResult, steamFeeds } from './fault-feeds.ts'
+import { injectedFaults } from './fault-injection.ts'
+import { openFaultModel } from './fault-opinions.ts'
+import { dayMs, type FaultRun, type SeriesResult } from './fault-runs.ts'
+import type { FaultMode, FaultTask, FaultTaskResult, FaultThreadSetup } from './fault-series-thread.ts'
+import { type FaultSet, faultSets, seriesOf } from './fault-sets.ts'
+import { optionsOf, wholeNumber, wrongUsage } from './options.ts'
 import { sensorSets } from './sensor-sets.ts'
+import { durationOf, startTaskThreads } from './task-threads.ts'
 
-const help = `Usage: npm run eval:faults -- --data DIR [--seeds FIRST-LAST] [--sets WORDS]
+const help = `Usage: npm run eval:faults -- --data DIR [--seeds FIRST-LAST] [--sets WORDS] [--every N]
+                            [--model FOLDER] [--workers N] [--cache DIR]
 
   --data DIR          the folder above beijing_air, la_traffic and wsn_suthaharan
   --seeds FIRST-LAST  one run per series, class, severity and seed (default 0-99)
-  --sets WORDS        only these of PM2.5,NO2,O3,temperature,speed
+  --sets WORDS        only these of ${faultSets.map(({ word }) => word).join(',')}
+  --every N           only every Nth series of each set (default 1)
+  --model FOLDER      the fault model of the mode "model" (default models/stream-window), or "none"
+  --workers N         threads that train and run at the same time (default 1)
+  --cache DIR         keep estimates and runs in this folder; a change of code or data computes them anew
 
+Progress and the expected time stand on standard error.
 Exit code: 0 all goals are reached; 1 one is missed; 64 wrong usage.
 `
 
-/** The history of a set is its first part. Limits are those that a data sheet states. */
-const sets = [
-  { word: 'PM2.5', every: 1, share: 0.6, day: 24, limits: { min: 0, max: 1000 }, falseAlarmsMax: 1 },
-  { word: 'NO2', every: 1, share: 0.6, day: 24, limits: { min: 0, max: 500 }, falseAlarmsMax: 1 },
-  { word: 'O3', every: 1, share: 0.6, day: 24, limits: { min: 0, max: 1200 }, falseAlarmsMax: 1 },
-  { word: 'temperature', every: 1, share: 0.6, day: 24, limits: { min: -40, max: 125 }, falseAlarmsMax: 1 },
-  { word: 'speed', every: 4, share: 0.64, day: 36, limits: { min: 0, max: 150 }, falseAlarmsMax: 3 },
-]
-type Mode = 'self' | 'all'
-
 /** Recall as a mean over the sets, in percent. */
-const goals: Readonly<Record<string, Partial<Record<Mode, number>>>> = {
+const goals: Readonly<Record<string, Partial<Record<FaultMode, number>>>> = {
   dropout: { self: 100, all: 100 },
   range: { self: 100, all: 100 },
   sentinel: { self: 100, all: 100 },
@@ -51,154 +48,147 @@ const goals: Readonly<Record<string, Partial<Record<Mode, number>>>> = {
   'drift 4 sigma': { all: 95 },
 }
 
-const {
-  data,
-  seeds = '0-99',
-  sets: words,
-} = optionsOf('eval:faults', help, {
+const options = optionsOf('eval:faults', help, {
   data: { type: 'string' },
   seeds: { type: 'string' },
   sets: { type: 'string' },
+  every: { type: 'string' },
+  model: { type: 'string' },
+  workers: { type: 'string' },
+  cache: { type: 'string' },
 })
+const { data, sets: words, model: folder = 'models/stream-window' } = options
 if (data === undefined) wrongUsage('eval:faults', '--data is missing')
-const range = /^(\d+)-(\d+)$/.exec(seeds)
+const range = /^(\d+)-(\d+)$/.exec(options.seeds ?? '0-99')
 if (range === null) wrongUsage('eval:faults', '--seeds expects FIRST-LAST, such as 0-99')
-const seedRange = { first: Number(range[1]), last: Number(range[2]) }
-const chosen = sets.filter(({ word }) => words === undefined || words.split(',').includes(word))
+const step = wholeNumber('eval:faults', 'every', options.every ?? '1', 1)
+const workers = wholeNumber('eval:faults', 'workers', options.workers ?? '1', 1)
+const chosen = faultSets.filter(({ word }) => words === undefined || words.split(',').includes(word))
 if (chosen.length === 0)
-  wrongUsage('eval:faults', `--sets expects some of ${sets.map((one) => one.word).join(',')}`)
+  wrongUsage('eval:faults', `--sets expects some of ${faultSets.map(({ word }) => word).join(',')}`)
+const modes: readonly FaultMode[] = folder === 'none' ? ['self', 'all'] : ['self', 'all', 'model']
 
+const begun = performance.now()
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 const meanOf = (list: readonly number[]): number => list.reduce((a, b) => a + b, 0) / Math.max(1, list.length)
 const medianOf = (list: readonly number[]): number =>
   list.toSorted((a, b) => a - b)[list.length >> 1] ?? Number.NaN
-
-const results: Record<Mode, SeriesResult[][]> = { self: [], all: [] }
+let goalCount = 0
 let missed = 0
 
+/** The verdict on a goal, which is counted. */
+function verdict(isReached: boolean, goal: string): string {
+  goalCount++
+  if (!isReached) missed++
+  return `(goal ${goal}: ${isReached ? 'reached' : 'MISSED'})`
+}
+
+const sets = sensorSets(data)
+const tasksOf = (of: FaultSet): FaultTask[] => {
+  const set = sets.find(({ name }) => name.startsWith(of.word))
+  if (set === undefined) return wrongUsage('eval:faults', `there is no ${of.word} in ${data}`)
+  const indices = seriesOf(of, set).filter((_, i) => i % step === 0)
+  return indices.map((index) => ({ word: of.word, index }))
+}
+const threads = startTaskThreads<FaultTask, FaultTaskResult>({
+  name: 'eval:faults',
+  module: new URL('./fault-series-thread.ts', import.meta.url),
+  setup: {
+    data,
+    seeds: { first: Number(range[1]), last: Number(range[2]) },
+    cache: options.cache,
+    model: folder === 'none' ? undefined : folder,
+  } satisfies FaultThreadSetup,
+  workers,
+  planned: chosen.flatMap(tasksOf),
+  workOf: ({ word }) => (word === 'speed' ? 1 : 2),
+})
+
+/** By mode, then by set and series. */
+const results: Record<FaultMode, SeriesResult[][]> = { self: [], all: [], model: [] }
+
+function printFalseAlarms({ word, falseAlarmsMax }: FaultSet, mode: FaultMode): void {
+  const outcome = results[mode].at(-1)!
+  const clean = outcome.reduce((sum, one) => sum + one.cleanSamples, 0)
+  const alarms = outcome.flatMap((one) => one.alarms)
+  const rate = (count: number): string => ((1000 * count) / clean).toFixed(2)
+  const classes = [...Map.groupBy(alarms, (one) => one.class)].map(
+    ([name, list]) => `${name} ${rate(list.length)}`,
+  )
+  // By the stream alone and with the model, the figure is information.
+  const goal =
+    mode === 'all'
+      ? ` ${verdict((1000 * alarms.length) / clean <= falseAlarmsMax, `at most ${falseAlarmsMax}`)}`
+      : ''
+  print(`${word.padEnd(12)} ${mode.padEnd(5)} ${rate(alarms.length)}${goal}: ${classes.join(', ')}`)
+}
+
+print('False alarms per 1,000 samples of the untouched series')
 for (const of of chosen) {
-  const set = sensorSets(data).find(({ name }) => name.startsWith(of.word))
-  if (set === undefined) wrongUsage('eval:faults', `there is no ${of.word} in ${data}`)
-  const known = Math.floor(set.sensors[0]!.values.length * of.share)
-  const series = set.sensors
-    .filter((_, i) => i % of.every === 0)
-    .map(({ values }, i): FaultSeries => {
-      const history = values.subarray(0, known)
-      const target = set.sensors[i * of.every]!
-      const errors = predictionErrors(history, Math.round(dayMs / set.slotMs))
-      return {
-        slotMs: set.slotMs,
-        begin: set.begin,
-        values,
-        estimates: estimatesOf(set, target, known),
-        known,
-        day: of.day,
-        limits: of.limits,
-        sigma: robustDeviation([...history].filter((value) => !Number.isNaN(value))),
-        step: robustDeviation(errors),
-      }
-    })
-  for (const mode of ['self', 'all'] as const) {
-    const outcome = series.map((one) =>
-      runSeries(mode === 'all' ? one : { ...one, estimates: undefined }, seedRange),
-    )
-    results[mode].push(outcome)
-    const clean = outcome.reduce((sum, one) => sum + one.cleanSamples, 0)
-    const alarms = outcome.flatMap((one) => one.alarms)
-    const rate = (count: number): string => ((1000 * count) / clean).toFixed(2)
-    const classes = [...Map.groupBy(alarms, (one) => one.class)].map(
-      ([name, list]) => `${name} ${rate(list.length)}`,
-    )
-    const isTooHigh = mode === 'all' && (1000 * alarms.length) / clean > of.falseAlarmsMax
-    if (isTooHigh) missed++
-    print(
-      `${of.word.padEnd(12)} ${mode.padEnd(4)} false alarms per 1,000 samples: ${rate(alarms.length)}${isTooHigh ? ' MISSED' : ''} (${classes.join(', ')})`,
-    )
+  const outcome = await threads.run(tasksOf(of))
+  for (const mode of modes) {
+    results[mode].push(outcome.map((one) => one[mode]!))
+    printFalseAlarms(of, mode)
   }
 }
+await threads.close()
 
-print(
-  `\nRecall in % (${chosen.map(({ word }) => word).join(', ')}; mean), then with neighbours: mean, right class, delay`,
-)
-for (const { name } of injectedFaults) {
-  const shares = (mode: Mode): number[] =>
-    results[mode].map((set) => {
-      const own = set.flatMap(({ runs }) => runs).filter((run) => run.fault.name === name)
-      return (100 * own.filter(({ delay }) => delay !== undefined).length) / own.length
-    })
-  const found = results.all
-    .flat()
-    .flatMap(({ runs }) => runs.filter((run) => run.fault.name === name && run.delay !== undefined))
-  const right = 100 * meanOf(found.map(({ isRightClass }) => Number(isRightClass)))
-  const delay = medianOf(found.map((run) => run.delay!))
-  const cells = (['self', 'all'] as const).map((mode) => {
-    const goal = goals[name]?.[mode]
-    const mean = meanOf(shares(mode))
-    const isMissed = goal !== undefined && Math.round(mean) < goal
-    if (isMissed) missed++
-    const list = shares(mode).map((share) => share.toFixed(0).padStart(4))
-    const verdict = goal === undefined ? '' : isMissed ? ` < ${goal} MISSED` : ` >= ${goal}`
-    return `${mode} ${list.join('')} ;${mean.toFixed(1).padStart(6)}${verdict}`.padEnd(46)
+const runsOf = (mode: FaultMode): FaultRun[] => results[mode].flat().flatMap(({ runs }) => runs)
+
+/** Recall of a fault: the share of each set, their mean, and the goal. */
+function recallOf(name: string, mode: FaultMode): string {
+  const shares = results[mode].map((set) => {
+    const own = set.flatMap(({ runs }) => runs).filter((run) => run.fault === name)
+    return (100 * own.filter(({ delay }) => delay !== undefined).length) / own.length
   })
-  print(`${name.padEnd(14)} ${cells.join(' ')} right ${right.toFixed(0).padStart(3)} delay ${delay}`)
+  const mean = meanOf(shares)
+  const goal = goals[name]?.[mode]
+  const text = goal === undefined ? '' : ` ${verdict(mean >= goal, `${goal}`)}`
+  const list = shares.map((share) => share.toFixed(0).padStart(4)).join('')
+  return `  ${mode.padEnd(5)} ${list} ;${mean.toFixed(1).padStart(6)}${text}`
 }
 
-const persistence = results.all.flat().flatMap(({ runs }) => runs)
-const lasting = persistence.filter(({ delay, isLasting }) => delay !== undefined && isLasting)
-const brief = persistence.filter(({ fault }) => fault.name.startsWith('spike'))
-const becoming = (list: typeof persistence): string =>
+print(`\nRecall in % (${chosen.map(({ word }) => word).join(', ')}; mean), right class in %, median delay`)
+for (const { name } of injectedFaults)
+  for (const mode of modes) {
+    const found = runsOf(mode).filter((run) => run.fault === name && run.delay !== undefined)
+    const right = 100 * meanOf(found.map(({ isRightClass }) => Number(isRightClass)))
+    const delay = medianOf(found.map((run) => run.delay!))
+    print(
+      `${name.padEnd(14)} ${recallOf(name, mode).padEnd(58)} right ${right.toFixed(0).padStart(3)} delay ${delay}`,
+    )
+  }
+
+const becoming = (list: readonly FaultRun[]): string =>
   `${(100 * meanOf(list.map(({ becameFault }) => Number(becameFault)))).toFixed(1)} %`
-print(`\nstate fault: ${becoming(lasting)} of the found faults that last at least twice the persistence,`)
-print(`             ${becoming(brief)} of the spikes of one sample`)
-
-/** Verdicts on events that are real and no faults. */
-function steamEvents(folder: string): void {
-  for (const file of ['multi_hop.csv', 'single_hop.csv']) {
-    const path = join(folder, 'wsn_suthaharan', file)
-    if (!existsSync(path)) continue
-    const rows = readFileSync(path, 'utf8')
-      .trim()
-      .split(/\r?\n/)
-      .slice(1)
-      .map((line) => line.split(',').map(Number))
-    for (const mote of [1, 2, 3, 4])
-      for (const [column, quantity] of [
-        [3, 'humidity'],
-        [4, 'temperature'],
-      ] as const)
-        steamOf(
-          rows.filter((row) => row[1] === mote),
-          column,
-          `${file} mote ${mote} ${quantity}`,
-        )
-  }
-}
-
-function steamOf(rows: readonly (readonly number[])[], column: number, name: string): void {
-  const labelled = rows.filter((row) => row[5] === 1).length
-  if (labelled === 0) return
-  const detector = createStreamDetector({ intervalMs: 5000, settings: defaultDetectionSettings })
-  let faulty = 0
-  let findings = 0
-  for (const row of rows) {
-    const { verdict, begun } = detector.take({ time: row[0]! * 5000, value: row[column]! })
-    if (row[5] !== 1) continue
-    faulty += Number(verdict === 'faulty')
-    findings += begun.length
-  }
-  if (faulty > 0) missed++
+for (const mode of modes) {
+  const lasting = runsOf(mode).filter(({ delay, isLasting }) => delay !== undefined && isLasting)
+  const brief = runsOf(mode).filter(({ fault }) => fault.startsWith('spike'))
   print(
-    `${name}: ${labelled} labelled samples, ${findings} anomalies, ${faulty} faulty${faulty > 0 ? ' MISSED' : ''}`,
+    `state fault, ${mode}: ${becoming(lasting)} of the found faults that last at least twice the persistence, ${becoming(brief)} of the spikes of one sample`,
   )
 }
 
-print('\nSteam events:')
-steamEvents(data)
+function printFeed({ name, labelled, anomalies, definite, faulty }: FeedResult, mode: string): void {
+  const counts = `${labelled} samples, ${anomalies} anomalies, ${definite} definite findings, ${faulty} faulty`
+  print(`${name.padEnd(36)} ${mode.padEnd(6)} ${counts} ${verdict(definite + faulty === 0, '0 and 0')}`)
+}
+
+const feedModels = [
+  { mode: 'rules', model: undefined },
+  ...(folder === 'none' ? [] : [{ mode: 'model', model: await openFaultModel(folder) }]),
+]
+print('\nLabelled steam events, without and with the model')
+for (const feed of steamFeeds(data))
+  for (const { mode, model } of feedModels) printFeed(await feedResult(feed, model), mode)
+print('\nClean synthetic feeds, rules and anomaly models')
+for (const feed of cleanFeeds()) printFeed(await feedResult(feed, undefined), 'rules')
+
 const { persistenceSamples } = machineLimits(
   { settings: defaultDetectionSettings, periodMs: dayMs },
   3_600_000,
 )
 print(
-  `\n${missed === 0 ? 'All goals are reached' : `${missed} goals are missed`} (persistence of hourly series: ${persistenceSamples}).`,
+  `\n${missed} of ${goalCount} goals are missed (persistence of hourly series: ${persistenceSamples} samples; ${durationOf(performance.now() - begun)}).`,
 )
 process.exitCode = missed === 0 ? 0 : 1

@@ -93,6 +93,12 @@ export const injectedFaults: readonly InjectedFault[] = [
   ...biases,
   ...drifts,
   { name: 'gain 1.5', classes: ['gain'], length: days(2), value: ({ value }) => 1.5 * value },
+  {
+    name: 'low variance',
+    classes: ['low-variance'],
+    length: days(2),
+    value: ({ last, step, random }) => last + 0.05 * step * normal(random),
+  },
 ]
 
 const median = (values: readonly number[]): number =>

@@ -1,7 +1,7 @@
 /**
  * Runs of the evaluation of fault detection on one series: the detector learns the history and follows the
  * untouched rest once; each run restores the detector as it was before the fault and feeds it the fault
- * instead.
+ * instead. Runs go on side by side, so that a model judges many of them in one call.
  */
 import { defaultDetectionSettings, machineLimits } from '#plugins/faults/detection/detection-settings.ts'
 import {
@@ -13,7 +13,9 @@ import {
 } from '#plugins/faults/detection/stream-detector.ts'
 import { createSeededRandom } from '#statistics/seeded-random.ts'
 import type { Estimates } from './fault-estimates.ts'
+import { type Follower, judged } from './fault-followers.ts'
 import { type InjectedFault, injectedFaults } from './fault-injection.ts'
+import { copiedAdvice, createAdvice, type FaultModel } from './fault-opinions.ts'
 
 export interface FaultSeries {
   readonly slotMs: number
@@ -30,7 +32,8 @@ export interface FaultSeries {
 }
 
 export interface FaultRun {
-  readonly fault: InjectedFault
+  /** Name of the injected fault. */
+  readonly fault: string
   /** Samples from the onset to the first new alarm; undefined without one. */
   readonly delay: number | undefined
   readonly isRightClass: boolean
@@ -47,10 +50,17 @@ export interface SeriesResult {
   readonly runs: readonly FaultRun[]
 }
 
+export interface SeedRange {
+  readonly first: number
+  readonly last: number
+}
+
 export const dayMs = 86_400_000
 /** Samples after a fault in which an alarm still counts. */
 const after = 5
 const attempts = 200
+/** Runs that go on side by side. */
+const batchRuns = 256
 
 interface PlannedRun {
   readonly fault: InjectedFault
@@ -59,11 +69,22 @@ interface PlannedRun {
   readonly random: () => number
 }
 
-export function runSeries(
-  series: FaultSeries,
-  seeds: { readonly first: number; readonly last: number },
-): SeriesResult {
-  const { values, known } = series
+interface Untouched {
+  readonly alarms: readonly { readonly class: string; readonly slot: number }[]
+  readonly cleanSamples: number
+  readonly faultSlots: ReadonlySet<number>
+  /** The state before the sample of a slot, for each onset. */
+  readonly saved: ReadonlyMap<number, Pick<Follower, 'advice'> & { readonly state: SavedState }>
+}
+
+type SavedState = ReturnType<StreamDetector['saved']>
+
+export interface RunOptions {
+  readonly seeds: SeedRange
+  readonly model: FaultModel | undefined
+}
+
+export async function runSeries(series: FaultSeries, { seeds, model }: RunOptions): Promise<SeriesResult> {
   const profile: DetectionProfile = {
     intervalMs: series.slotMs,
     periodMs: dayMs,
@@ -71,54 +92,112 @@ export function runSeries(
     anomalies: 'none',
     settings: defaultDetectionSettings,
   }
-  const detector = createStreamDetector(profile)
-  detector.learn(Array.from({ length: known }, (_, slot) => sampleAt(series, slot, values[slot]!)))
   const planned = plannedRuns(series, seeds)
   const onsets = new Set(planned.map(({ onset }) => onset))
-  const saved = new Map<number, ReturnType<StreamDetector['saved']>>()
+  const untouched = await followUntouched(series, { profile, onsets, model })
+  const { persistenceSamples } = machineLimits(profile, series.slotMs)
+  const runs: FaultRun[] = []
+  for (let from = 0; from < planned.length; from += batchRuns) {
+    const batch = planned.slice(from, from + batchRuns).map((plan): RunningFault => {
+      const { state, advice } = untouched.saved.get(plan.onset)!
+      const follower = {
+        detector: createStreamDetector(profile, state),
+        advice: advice && copiedAdvice(advice),
+      }
+      return runningFault(plan, follower, untouched)
+    })
+    await runBatch(series, batch, model)
+    runs.push(
+      ...batch.map(({ plan, delay, isRightClass, becameFault }) => ({
+        fault: plan.fault.name,
+        isLasting: plan.length >= 2 * persistenceSamples,
+        delay,
+        isRightClass,
+        becameFault,
+      })),
+    )
+  }
+  const { alarms, cleanSamples } = untouched
+  return { alarms, cleanSamples, runs }
+}
+
+interface Following {
+  readonly profile: DetectionProfile
+  readonly onsets: ReadonlySet<number>
+  readonly model: FaultModel | undefined
+}
+
+/** Learns the history and judges the untouched rest. */
+async function followUntouched(
+  series: FaultSeries,
+  { profile, onsets, model }: Following,
+): Promise<Untouched> {
+  const { values, known, slotMs } = series
+  const detector = createStreamDetector(profile)
+  const history = Array.from({ length: known }, (_, slot) => sampleAt(series, slot, values[slot]!))
+  detector.learn(history)
+  const advice = model === undefined ? undefined : createAdvice(history)
+  const saved = new Map<number, Pick<Follower, 'advice'> & { readonly state: SavedState }>()
   const alarms: { class: string; slot: number }[] = []
   const faultSlots = new Set<number>()
   let cleanSamples = 0
   for (let slot = known; slot < values.length; slot++) {
-    if (onsets.has(slot)) saved.set(slot, detector.saved())
-    const judgement = feed(detector, sampleAt(series, slot, values[slot]!))
+    if (onsets.has(slot)) saved.set(slot, { state: detector.saved(), advice: advice && copiedAdvice(advice) })
+    const [judgement] = await judged([{ detector, advice }], {
+      samples: [sampleAt(series, slot, values[slot]!)],
+      model,
+      slotMs,
+    })
     for (const { class: found } of judgement?.begun ?? []) alarms.push({ class: found, slot })
     if (judgement?.state === 'fault') faultSlots.add(slot)
     if (!Number.isNaN(values[slot]!)) cleanSamples++
   }
-  const { persistenceSamples } = machineLimits(profile, series.slotMs)
-  const runs = planned.map((plan): FaultRun => {
-    const copy = createStreamDetector(profile, saved.get(plan.onset))
-    const from = plan.onset
-    const to = plan.onset + plan.length + after
-    const known = new Set(alarms.filter(({ slot }) => slot >= from && slot <= to).map((one) => one.class))
-    const outcome = runFault(series, plan, { copy, known, faultSlots })
-    return { fault: plan.fault, isLasting: plan.length >= 2 * persistenceSamples, ...outcome }
-  })
-  return { alarms, cleanSamples, runs }
+  return { alarms, cleanSamples, faultSlots, saved }
 }
 
-interface RunContext {
-  readonly copy: StreamDetector
+interface RunningFault {
+  readonly plan: PlannedRun
+  readonly follower: Follower
   /** Classes that the untouched series raises in the same time. */
   readonly known: ReadonlySet<string>
   readonly faultSlots: ReadonlySet<number>
+  delay: number | undefined
+  isRightClass: boolean
+  becameFault: boolean
 }
 
-function runFault(series: FaultSeries, plan: PlannedRun, { copy, known, faultSlots }: RunContext) {
-  const { fault, onset, length } = plan
-  let delay: number | undefined
-  let isRightClass = false
-  let becameFault = false
-  for (let index = 0; index <= length + after; index++) {
-    const judgement = feed(copy, faultySample(series, plan, index))
-    if (judgement?.state === 'fault' && !faultSlots.has(onset + index)) becameFault = true
-    const found = judgement?.begun.find((one) => !known.has(one.class))
-    if (found === undefined || delay !== undefined) continue
-    delay = index
-    isRightClass = fault.classes.includes(found.class)
+function runningFault(plan: PlannedRun, follower: Follower, { alarms, faultSlots }: Untouched): RunningFault {
+  const to = plan.onset + plan.length + after
+  const known = new Set(alarms.filter(({ slot }) => slot >= plan.onset && slot <= to).map((one) => one.class))
+  return { plan, follower, known, faultSlots, delay: undefined, isRightClass: false, becameFault: false }
+}
+
+/** Feeds each run its fault, sample by sample. */
+async function runBatch(
+  series: FaultSeries,
+  batch: readonly RunningFault[],
+  model: FaultModel | undefined,
+): Promise<void> {
+  const { slotMs } = series
+  for (let index = 0, active = batch; active.length > 0; index++) {
+    const judgements = await judged(
+      active.map(({ follower }) => follower),
+      { samples: active.map(({ plan }) => faultySample(series, plan, index)), model, slotMs },
+    )
+    active.forEach((run, i) => {
+      noteRun(run, index, judgements[i])
+    })
+    active = active.filter(({ plan }) => index < plan.length + after)
   }
-  return { delay, isRightClass, becameFault }
+}
+
+function noteRun(run: RunningFault, index: number, judgement: Judgement | undefined): void {
+  const { plan, known, faultSlots } = run
+  if (judgement?.state === 'fault' && !faultSlots.has(plan.onset + index)) run.becameFault = true
+  const found = judgement?.begun.find((one) => !known.has(one.class))
+  if (found === undefined || run.delay !== undefined) return
+  run.delay = index
+  run.isRightClass = plan.fault.classes.includes(found.class)
 }
 
 function faultySample(series: FaultSeries, { fault, onset, length, random }: PlannedRun, index: number) {
@@ -138,15 +217,8 @@ function sampleAt({ begin, slotMs, estimates }: FaultSeries, slot: number, value
   return { time: begin + slot * slotMs, value, ...(neighbour !== undefined && { neighbour }) }
 }
 
-/** Feeds one slot; in a slot without a value only time passes. */
-const feed = (detector: StreamDetector, sample: StreamSample): Judgement | undefined =>
-  Number.isNaN(sample.value) ? detector.advance(sample.time) : detector.take(sample)
-
 /** One run per fault and seed, at a random place without gaps. */
-function plannedRuns(
-  { values, known, day }: FaultSeries,
-  { first, last }: { readonly first: number; readonly last: number },
-): PlannedRun[] {
+function plannedRuns({ values, known, day }: FaultSeries, { first, last }: SeedRange): PlannedRun[] {
   const gapsBefore = new Int32Array(values.length + 1)
   values.forEach((value, slot) => {
     gapsBefore[slot + 1] = gapsBefore[slot]! + Number(Number.isNaN(value))

@@ -4,12 +4,7 @@
  * setting enables it.
  */
 import { variableOf } from '#config/checks/environment.ts'
-import {
-  absentSections,
-  ambiguousVariables,
-  foreignVariables,
-  partNames,
-} from '#config/checks/foreign-names.ts'
+import { absentSections, ambiguousVariables, idleVariables } from '#config/checks/foreign-names.ts'
 import { settingsSchema } from '#config/schema/settings-schema.ts'
 import { allSettings, type Setting } from '#config/schema/settings-tree.ts'
 import { settingComment } from './setting-comments.ts'
@@ -56,7 +51,10 @@ export function settingsExample(): string {
     const isSection = own[0]!.path !== name
     const lines = own
       .filter(({ path }) => !/[*[]/.test(path))
-      .flatMap((setting) => exampleLines(setting, isSection ? '  ' : ''))
+      .flatMap((setting, i, all) => [
+        ...headingOf(setting, all[i - 1]),
+        ...exampleLines(setting, isSection ? '  ' : ''),
+      ])
     return [...(isSection ? [`${name}:`] : []), ...lines, ''].join('\n')
   })
   return [
@@ -68,13 +66,24 @@ export function settingsExample(): string {
   ].join('\n')
 }
 
+/** The name of a section within a section, before its first setting. */
+function headingOf({ path }: Setting, before: Setting | undefined): string[] {
+  const inner = innerSection(path)
+  return inner === undefined || inner === innerSection(before?.path ?? '') || path in examples
+    ? []
+    : [`  #${inner}:`]
+}
+
+const innerSection = (path: string): string | undefined => /^[^.]+\.(.+)\.[^.]+$/.exec(path)?.[1]
+
 function exampleLines(setting: Setting, indent: string): string[] {
   const name = setting.path.split('.').at(-1)!
   const words = `${documentation(setting)} ${capital(setting.expected)}; ${defaultWords(setting)}.`
+  const isNested = innerSection(setting.path) !== undefined && !(setting.path in examples)
   const value = examples[setting.path] ?? [`${name}: ${JSON.stringify(setting.byDefault ?? null)}`]
   return [
     ...wrapped(words, width - indent.length - 2).map((line) => `${indent}# ${line}`),
-    ...value.map((line) => `${indent}#${line}`),
+    ...value.map((line) => `${indent}#${isNested ? '  ' : ''}${line}`),
   ]
 }
 
@@ -124,14 +133,11 @@ export function settingsPage(): string {
     '\n## Names of components that are not built\n',
     'These are accepted, have no effect, and are reported by the log event `config.absent-part`: the sections',
     `${Object.keys(absentSections).map(code).join(', ')}, variables that start with their names`,
-    `(such as \`${variableOf('orchestrator.port')}\`), and the variables of the interface specification and of the components it`,
+    `(such as \`${variableOf('identity.port')}\`), and these variables of the components that the interface specification`,
     'describes:\n',
     table(
-      ['Variable', 'Belongs to'],
-      Object.entries(foreignVariables).map(([name, parts]) => [
-        code(name),
-        parts.map((part) => partNames[part]).join(', '),
-      ]),
+      ['Variable', 'Why'],
+      Object.entries(idleVariables).map(([name, why]) => [code(name), why]),
     ),
     '\nThese are refused without a prefix, because several components read them with different meanings:\n',
     table(

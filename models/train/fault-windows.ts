@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type StreamScale, scaleOf } from '#plugins/faults/models/stream-scale.ts'
+import { type StreamScale, streamScaleOf } from '#plugins/faults/models/stream-scale.ts'
 import { featureCount, windowLength, writeFeatures } from '#plugins/faults/models/window-features.ts'
 import { createSeededRandom } from '#statistics/seeded-random.ts'
 import { beijingSeries, madeUpSeries, moteSeries, normalOf, type Series } from './series.ts'
@@ -77,7 +77,7 @@ function writeVector(): void {
     slots: history.slice(-windowLength).map((_, i) => i + (i > 20 ? 3 : 0)),
   }
   const vector = new Float32Array(featureCount)
-  writeFeatures(window, scaleOf(history)!, { target: vector, offset: 0 })
+  writeFeatures(window, streamScaleOf(history)!, { target: vector, offset: 0 })
   const text = JSON.stringify({ history, slots: window.slots, features: [...vector] })
   writeFileSync(join(import.meta.dirname, 'fault-vector.json'), `${text}\n`)
 }
@@ -105,7 +105,7 @@ interface Stretch {
 function stretchOf(series: Float64Array): Stretch | undefined {
   const end = 96 + Math.floor(random() * (series.length - 96 - 2 * windowLength))
   const length = Math.floor(80 * (series.length / 80) ** random())
-  const scale = scaleOf(series.subarray(Math.max(0, end - length), end))
+  const scale = streamScaleOf(series.subarray(Math.max(0, end - length), end))
   return scale === undefined ? undefined : { from: end, until: Math.min(series.length, end + 400), scale }
 }
 

@@ -4,24 +4,37 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import { version } from '#base/register/version.ts'
-import { createLogLines } from '#client/log-lines.ts'
-import { createRouter } from '#client/route-table.ts'
+import type { BrokerSettings } from '#client/requests/chosen-broker.ts'
+import { createLogLines } from '#client/routes/log-lines.ts'
+import { createRouter } from '#client/routes/route-table.ts'
+import { createLeftOutStreams } from '#client/streams/left-out-streams.ts'
 import { definePlugin, type Host, streamHistory } from '#contract'
 import { sosa } from '#contract/vocabulary.ts'
+import { createApproachChooser } from '#plugins/faults/anomalies/approach-chooser.ts'
 import { openWatchedBroker } from '#plugins/faults/brokers/open-watched-broker.ts'
-import type { BrokerSettings } from '#plugins/faults/brokers/watched-broker.ts'
 import { brokerTables } from '#plugins/faults/brokers/watched-broker-statements.ts'
+import { purposes } from '#plugins/faults/brokers/watches.ts'
 import { createControlRoutes } from '#plugins/faults/operator/control-routes.ts'
-import { createMonitoringRoutes } from '#plugins/faults/operator/monitoring-routes.ts'
+import { createMonitoringRoutes, secretPaths } from '#plugins/faults/operator/monitoring-routes.ts'
 import { createStatus } from '#plugins/faults/operator/status.ts'
+import {
+  createReplacementStatements,
+  replacementTables,
+} from '#plugins/faults/replacements/replacement-statements.ts'
 import { createReplacements } from '#plugins/faults/replacements/replacements.ts'
 import type { FaultStream } from '#plugins/faults/streams/fault-stream.ts'
+import { createFindingQueue } from '#plugins/faults/streams/finding-queue.ts'
 import { createJudging } from '#plugins/faults/streams/judging.ts'
+import { addDowntime } from '#plugins/faults/streams/missed-span.ts'
 import { createModelOpinions } from '#plugins/faults/streams/model-opinions.ts'
 import { createNeighbourhood } from '#plugins/faults/streams/neighbourhood.ts'
 import { createOverdue } from '#plugins/faults/streams/overdue.ts'
 import { createSaving } from '#plugins/faults/streams/saving.ts'
-import { createWatchStatements, tables } from '#plugins/faults/streams/watched-stream-statements.ts'
+import {
+  createWatchStatements,
+  saveTables,
+  tables,
+} from '#plugins/faults/streams/watched-stream-statements.ts'
 import { createWatchedStreams } from '#plugins/faults/streams/watched-streams.ts'
 import { createWatching } from '#plugins/faults/streams/watching.ts'
 import { createFindingWriter } from '#plugins/faults/writes/finding-writer.ts'
@@ -29,6 +42,7 @@ import { createFindingWriter } from '#plugins/faults/writes/finding-writer.ts'
 /** The plugin's section of the settings. */
 export interface FaultsSettings extends BrokerSettings {
   readonly neighbourMeters: number
+  readonly keepFaultsDays: number
   /** Address of the virtual sensor creator; that of this gateway by default. */
   readonly virtualSensors?: string | undefined
 }
@@ -40,27 +54,34 @@ export default definePlugin<FaultsSettings, (typeof needs)[number]>({
   version,
   summary: 'Detects faults and anomalies of every stream',
   needs,
-  tables: [...tables, ...brokerTables],
+  tables: [...tables, ...brokerTables, ...replacementTables, ...saveTables],
   start,
 })
+
+const dayMs = 86_400_000
 
 function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
   const { database, settings, clock, signal, fail } = host
   const lines = createLogLines(host.log, clock.now)
   const { log } = lines
-  const upSince = clock.now()
   const table = createWatchStatements(database)
   const saving = createSaving({ table, cursor: () => watched.cursor(), clock, fail })
   const neighbours = createNeighbourhood({ radiusMeters: settings.neighbourMeters })
+  const findings = createFindingQueue({ isKnown: (id) => watched.entityOf(id) !== undefined, log })
   const judging = createJudging({
     neighbours,
+    queue: findings,
     log,
     judged(stream) {
       saving.note(stream)
       overdue.note(stream)
     },
     found: (stream) => writer.note(stream),
-    entered: (stream, state) => replacements.entered(stream, state),
+    entered(stream, state) {
+      replacements.entered(stream, state)
+      // A restart must know what is open, also if it cannot judge everything again.
+      if (state === 'fault') saving.next()
+    },
     failed: (stream) => watching.begin(stream),
   })
   const { virtualSensors } = host.settings
@@ -70,17 +91,23 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       : host.remote({ url: virtualSensors, isConfigured: true })
   const replacements = createReplacements({
     creator,
-    save(stream) {
-      saving.note(stream)
-      saving.now()
-    },
+    table: createReplacementStatements(database),
     log,
   })
-  const overdue = createOverdue({ judging, isBehind: () => watched.isBehind(), upSince, clock })
+  const overdue = createOverdue({
+    judging,
+    isBehind: () => watched.isBehind(),
+    // A restart must know the silence, since it is not in the log.
+    silenced: saving.next,
+    clock,
+  })
   const writer = createFindingWriter({
+    findings,
     broker: () => watched.port,
     entityOf: (id) => watched.entityOf(id),
     written: saving.note,
+    saved: saving.settled,
+    keptMs: () => (watched.port === host.mdr ? settings.keepFaultsDays * dayMs : undefined),
     clock,
     log,
   })
@@ -90,9 +117,11 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     judge: judging.take,
     changed: saving.note,
   })
+  const chooser = createApproachChooser(log)
   const watching = createWatching({
     judging,
     opinions,
+    chooser,
     history: (id) =>
       streamHistory(
         watched.port,
@@ -107,8 +136,11 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     log,
     signal,
   })
+  const most = limits.faultsStreamsMax.value
+  const leftOut = createLeftOutStreams({ plugin: 'faults', most, metrics: host.metrics, log })
   const streams = createWatchedStreams({
     entityOf: (id) => watched.entityOf(id),
+    leftOut,
     discovered: saving.note,
     added(stream) {
       saving.note(stream)
@@ -124,6 +156,7 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       watching.delete(stream)
       overdue.delete(stream)
       writer.delete(stream)
+      findings.delete(stream)
       replacements.delete(stream)
     },
   })
@@ -134,27 +167,39 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     saving,
     table,
     restored(stream) {
+      findings.restore(stream)
       writer.note(stream)
       overdue.note(stream)
-      replacements.resume(stream)
+    },
+    missed(downtime) {
+      for (const stream of streams.all()) {
+        addDowntime(stream.record, downtime)
+        saving.note(stream)
+        overdue.note(stream)
+      }
     },
   })
   const { status, statusOf } = createStatus({ streams, watching })
 
   /** Applies a request to a stream; it is on disk before the response. */
-  function switched<T>(action: string, stream: FaultStream, work: (stream: FaultStream) => T): T {
+  async function switched<T>(
+    action: string,
+    stream: FaultStream,
+    work: (stream: FaultStream) => T,
+  ): Promise<T> {
     const result = work(stream)
     log.info('faults.switched', { stream: stream.id, action })
-    saving.now()
+    await saving.now()
     return result
   }
 
+  replacements.start()
   void watched.start().catch(fail)
   return {
     // Callbacks have a secret of their own.
-    open: ['/callback/', '/monitoring/callback/'],
+    open: secretPaths(purposes),
     fetch: createRouter({
-      ...createMonitoringRoutes(lines, watched.receive),
+      ...createMonitoringRoutes({ lines, purposes, receive: watched.receive }),
       ...createControlRoutes({
         ofSensor: streams.ofSensor,
         stop: (stream) => switched('stop', stream, watching.stop),
@@ -168,7 +213,8 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       training: watching.training().length,
       waiting: writer.waiting(),
       replacements: replacements.waiting(),
-      dropped: judging.dropped(),
+      findings: findings.size(),
+      dropped: findings.dropped(),
       bytes: database.bytes(),
       ...watched.status(),
     }),
@@ -176,6 +222,7 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       const reason = writer.failure()
       return [
         ...(reason === undefined ? [] : [`findings cannot be written: ${reason}`]),
+        ...leftOut.complaints(),
         ...watched.complaints(),
       ]
     },
@@ -184,10 +231,11 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       await replacements.close()
       await writer.close()
       await watched.close()
+      await chooser.close()
       await watching.close()
       await opinions.close()
       saving.close()
-      saving.now()
+      await saving.now()
     },
   }
 }

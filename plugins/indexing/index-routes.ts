@@ -2,6 +2,7 @@
  * Routes of the index: queries, single entities (answered by `answering.ts`) and operator requests.
  * Serializes answers here, except for callers in this process, which receive objects.
  */
+import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json, ListRequest, RouteEnvironment } from '#contract'
 import { isObject, type JsonObject, listOf, parsedJson, textsOf } from '#ngsi-ld/values/json.ts'
@@ -33,7 +34,7 @@ export function createIndexRoutes(ports: RoutePorts) {
     async fetch(request: Request, environment: RouteEnvironment): Promise<Response> {
       const url = new URL(request.url)
       const requester = { headers: request.headers, signal: environment.signal }
-      const path = url.pathname.replace(/\/+$/, '')
+      const path = withoutTrailingSlashes(url.pathname)
       const only = (method: string): void => {
         if (request.method !== method && !(method === 'GET' && request.method === 'HEAD'))
           throw new GatewayError(

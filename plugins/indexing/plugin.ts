@@ -6,12 +6,12 @@
 import { limits } from '#base/limits/limits.ts'
 import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
 import { version } from '#base/register/version.ts'
-import { createOwnSubscriptions, type SubscriptionIds } from '#client/own-subscriptions.ts'
+import { createOwnSubscriptions, type SubscriptionIds } from '#client/subscriptions/own-subscriptions.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createBrokerRoutes, openPaths } from '#plugins/indexing/brokers/broker-routes.ts'
+import { callbackOf, watched } from '#plugins/indexing/brokers/index-watches.ts'
 import { createOwnBrokerIndex } from '#plugins/indexing/brokers/own-broker-index.ts'
 import { createRemotes, type RemotesSettings } from '#plugins/indexing/brokers/remote-brokers.ts'
-import { callbackOf, watched } from '#plugins/indexing/brokers/watched.ts'
 import { createBrokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { paths } from '#plugins/indexing/entries/entity-kinds.ts'
@@ -103,16 +103,20 @@ function start(host: IndexingHost): Running {
   }
   const remotes = createRemotes({ host, brokers, catalogue, reportError })
 
-  function check(): void {
-    void (async () => {
-      await own.note()
-      await subscriptions.check()
-    })().catch(reportError('checking subscriptions'))
-  }
+  const savePosition = (): void => void own.note().catch(reportError('saving the position of the log'))
   function begin(): void {
-    void own.start().then(check).catch(fail)
+    void own.start().then(savePosition).then(subscriptions.checkSoon).catch(fail)
     remotes.start()
   }
+
+  /** The disk took away what was held: follows again from the cursor in the file. */
+  async function resume(): Promise<void> {
+    await remotes.stop()
+    await own.stop()
+    catalogue.forgetNames()
+    begin()
+  }
+  database.holdCommits(() => void resume().catch(fail))
 
   let rebuilding: Promise<void> | undefined
   async function rebuild(): Promise<void> {
@@ -151,7 +155,7 @@ function start(host: IndexingHost): Running {
   })
   begin()
   host.schedule(host.settings.crawl, remotes.crawl)
-  const checkTimer = setInterval(check, limits.ownSubscriptionsCheckMs.value).unref()
+  const saveTimer = setInterval(savePosition, limits.ownSubscriptionsCheckMs.value).unref()
   return {
     async fetch(request, environment) {
       return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)
@@ -163,7 +167,8 @@ function start(host: IndexingHost): Running {
     status,
     complaints: remotes.complaints,
     async close(): Promise<void> {
-      clearInterval(checkTimer)
+      clearInterval(saveTimer)
+      subscriptions.close()
       await remotes.stop()
       await own.close()
     },

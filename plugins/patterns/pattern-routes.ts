@@ -2,6 +2,7 @@
  * HTTP routes of the pattern extractor: models, notifications and its state. Formats are those of the
  * original component: lists as `{count, result}`, errors as `{status, message}`.
  */
+import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Json, RouteEnvironment } from '#contract'
 import { parsedJson } from '#ngsi-ld/values/json.ts'
@@ -94,7 +95,7 @@ export function createPatternRoutes({ models, notifications, trainings, status }
   }
 
   return async (request: Request, environment: RouteEnvironment): Promise<Response> => {
-    const path = new URL(request.url).pathname.replace(/\/+$/, '')
+    const path = withoutTrailingSlashes(new URL(request.url).pathname)
     try {
       return await route(request, path, environment)
     } catch (thrown) {

@@ -5,15 +5,18 @@
 import { limits } from '#base/limits/limits.ts'
 import { createYield } from '#base/load/yielding.ts'
 import { version } from '#base/register/version.ts'
+import { createLeftOutStreams } from '#client/streams/left-out-streams.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createEventWriter } from '#plugins/patterns/events/event-writer.ts'
 import { createAnalysis } from '#plugins/patterns/groups/analysis.ts'
 import { createLogReader } from '#plugins/patterns/groups/log-reader.ts'
 import { createPatternStatements, tables } from '#plugins/patterns/groups/pattern-statements.ts'
 import { createPlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
+import { createLabelQueue } from '#plugins/patterns/labelling/label-queue.ts'
 import { createModelRegistry } from '#plugins/patterns/registrations/model-registry.ts'
 import { createModelSubscriptions } from '#plugins/patterns/registrations/model-subscriptions.ts'
 import { createNotifications } from '#plugins/patterns/registrations/notifications.ts'
+import { createTrainingStatements, trainingTables } from '#plugins/patterns/training/training-statements.ts'
 import { createTrainings } from '#plugins/patterns/training/trainings.ts'
 import { createPatternRoutes } from './pattern-routes.ts'
 
@@ -24,14 +27,14 @@ export interface PatternsSettings {
   readonly keepEventsHours: number
 }
 
-const needs = ['mdr', 'changes', 'database'] as const
+const needs = ['mdr', 'changes', 'database', 'models'] as const
 
 export default definePlugin<PatternsSettings, (typeof needs)[number]>({
   name: 'patterns',
   version,
   summary: 'Publishes patterns of groups of streams as events',
   needs,
-  tables,
+  tables: [...tables, trainingTables],
   start,
 })
 
@@ -45,13 +48,17 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     { broker: mdr, clock, log },
     { keptMs: settings.keepEventsHours * hourMs, usesBatches: settings.batchOperations },
   )
-  const streams = createPlacedStreams((id) => changes.entity(id)?.entity())
-  const analysis = createAnalysis({ streams, publish: writer.put, yieldIfDue })
+  const most = limits.patternStreamsMax.value
+  const leftOut = createLeftOutStreams({ plugin: 'patterns', most, metrics: host.metrics, log })
+  const streams = createPlacedStreams({ entityOf: (id) => changes.entity(id)?.entity(), leftOut })
+  const labels = createLabelQueue({ models: host.models, publish: writer.put, room: writer.room, log })
+  const analysis = createAnalysis({ streams, publish: writer.put, labels, yieldIfDue })
   const reader = createLogReader({
     changes,
     streams,
     analysis,
     writer,
+    labels,
     table,
     yieldIfDue,
     clock,
@@ -63,14 +70,29 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     address: () => settings.callbackUrl ?? addresses()[0],
     log,
   })
-  const models = createModelRegistry({ table, analysis, reader, subscriptions, now: clock.now })
+  const models = createModelRegistry({
+    table,
+    analysis,
+    reader,
+    labels,
+    onnx: host.models,
+    subscriptions,
+    now: clock.now,
+  })
   const notifications = createNotifications({ reader, streams, now: clock.now })
-  const trainings = createTrainings({ broker: mdr, now: clock.now, signal })
+  const trainings = createTrainings({
+    broker: mdr,
+    table: createTrainingStatements(database),
+    log,
+    now: clock.now,
+    signal,
+  })
   const check = (): void => {
     void models.check().catch((error: unknown) => {
       log.error('plugin.failed', { plugin: 'patterns', during: 'checking subscriptions', error })
     })
   }
+  trainings.restore()
   void reader.start().then(check).catch(fail)
   const checkTimer = setInterval(check, limits.patternCheckMs.value).unref()
   const status = () => ({
@@ -80,6 +102,7 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     position: reader.position() ?? null,
     log: changes.position(),
     waitingEvents: writer.size(),
+    waitingWindows: labels.size(),
     bytes: database.bytes(),
   })
   return {
@@ -88,10 +111,17 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     complaints() {
       const reason = writer.failure()
       const unwritten = reason === undefined ? [] : [`events cannot be written: ${reason}`]
-      return [...models.complaints(), ...analysis.complaints(), ...streams.complaints(), ...unwritten]
+      return [
+        ...models.complaints(),
+        ...labels.complaints(),
+        ...analysis.complaints(),
+        ...leftOut.complaints(),
+        ...unwritten,
+      ]
     },
     async close(): Promise<void> {
       clearInterval(checkTimer)
+      labels.close()
       // Events that are not written are saved with the position of the log.
       await writer.close()
       await reader.close()

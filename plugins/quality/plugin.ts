@@ -5,14 +5,16 @@
 import { limits } from '#base/limits/limits.ts'
 import { version } from '#base/register/version.ts'
 import { createTimerWheel } from '#base/time/timer-wheel.ts'
-import { createLogLines } from '#client/log-lines.ts'
+import type { BrokerSettings } from '#client/requests/chosen-broker.ts'
+import { createLogLines } from '#client/routes/log-lines.ts'
+import { createLeftOutStreams } from '#client/streams/left-out-streams.ts'
 import { definePlugin, type Host } from '#contract'
 import { brokerTables } from '#plugins/quality/brokers/broker-statements.ts'
 import { createCallbackRoutes } from '#plugins/quality/brokers/callback-routes.ts'
 import { openServedBroker } from '#plugins/quality/brokers/open-served-broker.ts'
-import type { RemoteBrokerSettings } from '#plugins/quality/brokers/remote-broker.ts'
 import { figuresOf, qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import { missingNow, nextMissingAt, qualityOf, ratedState } from '#plugins/quality/measures/quality.ts'
+import { createRecordRows } from '#plugins/quality/measures/record-rows.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualSettings } from '#plugins/quality/measures/usual-properties.ts'
 import { createConfiguration } from '#plugins/quality/operator/configuration.ts'
@@ -28,14 +30,14 @@ import { createMessageJournal, messageTables } from '#plugins/quality/sources/me
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
-import { createSilenceLog } from '#plugins/quality/streams/silence-log.ts'
-import type { Stream } from '#plugins/quality/streams/stream.ts'
+import { type Stream, streamDeadlines } from '#plugins/quality/streams/stream.ts'
+import { createStreamDebugLines } from '#plugins/quality/streams/stream-debug-lines.ts'
 import { createStreamGathering } from '#plugins/quality/streams/stream-gathering.ts'
 import { createStreamStatements, streamTables } from '#plugins/quality/streams/stream-statements.ts'
 import { createQualityRoutes } from './quality-routes.ts'
 
 /** The plugin's section of the settings. */
-export interface QualitySettings extends RemoteBrokerSettings {
+export interface QualitySettings extends BrokerSettings {
   readonly writeIntervalMs: number
   readonly labelSimilarity: number
   readonly neighbourMeters: number
@@ -65,16 +67,17 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     similarity: () => configuration.value('labelSimilarity'),
   })
   const upSince = clock.now()
-  const table = createStreamStatements(database)
+  const records = createRecordRows()
+  const table = createStreamStatements(database, records)
   const downtimes: Downtime[] = []
   const moment = () => ({ now: clock.now(), upSince })
   const quality = (stream: Stream) => qualityOf(stream.record, stream.metadata, moment())
   const gathering = createStreamGathering(changed)
   const silence = createTimerWheel<Stream>(
-    { clock, due: gathering.add },
+    { clock, due: gathering.add, deadlines: streamDeadlines('silentAt') },
     { tickMs: limits.qualityTickMs.value, slots: limits.qualityWheelSlots.value },
   )
-  const silences = createSilenceLog(log)
+  const debugLines = createStreamDebugLines(log)
   const writer = createQualityWriter(
     {
       broker: () => served.port,
@@ -89,10 +92,15 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     { intervalMs: () => configuration.value('writeIntervalMs') },
   )
   const entityOf = (id: string) => served.entityOf(id)
+  const most = limits.qualityStreamsMax.value
+  const leftOut = createLeftOutStreams({ plugin: 'quality', most, metrics: host.metrics, log })
   const streams = createKnownStreams({
+    leftOut,
     entityOf,
     usual: properties,
+    records,
     monotonic: clock.monotonic,
+    now: clock.now,
     concordances: createConcordances({ radiusMeters: settings.neighbourMeters }),
     downtimes: () => downtimes,
     changed: gathering.add,
@@ -100,7 +108,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     removed(stream) {
       gathering.delete(stream)
       silence.delete(stream)
-      silences.delete(stream)
+      debugLines.delete(stream)
       writer.delete(stream)
     },
   })
@@ -135,7 +143,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     writer.note(stream)
     const { now } = moment()
     const { intervalMs } = stream.metadata
-    silences.note(stream, missingNow(stream.record, intervalMs, { now, upSince }))
+    debugLines.note(stream, missingNow(stream.record, intervalMs, { now, upSince }))
     const nextAt = nextMissingAt(stream.record, intervalMs, { now, upSince })
     if (nextAt === undefined) silence.delete(stream)
     else silence.set(stream, clock.monotonic() + nextAt - now)
@@ -178,7 +186,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     complaints: () => {
       const reason = writer.failure()
       const unwritten = reason === undefined ? [] : [`qualities cannot be written: ${reason}`]
-      return [...unwritten, ...sources.complaints(), ...served.complaints()]
+      return [...unwritten, ...leftOut.complaints(), ...sources.complaints(), ...served.complaints()]
     },
     async close(): Promise<void> {
       silence.close()

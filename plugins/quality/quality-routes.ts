@@ -1,6 +1,6 @@
 /** HTTP routes of the quality analyser; all answer under the prefix of the original component, too. */
 
-import { createRouter, type RouteTable } from '#client/route-table.ts'
+import { createRouter, type RouteTable } from '#client/routes/route-table.ts'
 import type { RouteEnvironment } from '#contract'
 import { originalPrefix } from '#plugins/quality/operator/original-routes.ts'
 

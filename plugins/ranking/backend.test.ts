@@ -11,35 +11,39 @@ import { environment } from '#test/kit/plugins.ts'
 import { createBackend } from './backend.ts'
 import ranking from './plugin.ts'
 
-/** A broker that refuses every query, or pages of more than 500; records its requests. */
-function brokerThat(refuses: { everything: boolean }) {
-  const sizes: (string | null)[] = []
+/** A broker that refuses pages of more than 500, and further pages while it fails; records their sizes. */
+function brokerOf(count: number) {
+  const sizes: number[] = []
+  const state = { isFailing: false }
   const port: BrokerPort = {
     address: 'http://broker',
     async exchange({ path }): Promise<BrokerAnswer> {
-      const size = new URL(path, 'http://broker').searchParams.get('limit')
-      sizes.push(size)
-      const isRefused = refuses.everything || Number(size) > 500
-      return { status: isRefused ? 403 : 200, headers: {}, text: isRefused ? '{}' : '[]' }
+      const { searchParams } = new URL(path, 'http://broker')
+      const [size, offset] = ['limit', 'offset'].map((name) => Number(searchParams.get(name)))
+      sizes.push(size!)
+      if (size! > 500 || (state.isFailing && offset! > 0)) return { status: 403, headers: {}, text: '{}' }
+      const length = Math.max(0, Math.min(size!, count - offset!))
+      const items = Array.from({ length }, (_, i) => ({ id: `urn:${offset! + i}` }))
+      return { status: 200, headers: {}, text: JSON.stringify(items) }
     },
   }
-  return { port, sizes }
+  return { port, sizes, state }
 }
 
 it('remembers an accepted page size, but not after a refusal of every size', async () => {
-  const refuses = { everything: true }
-  const { port, sizes } = brokerThat(refuses)
+  const { port, sizes, state } = brokerOf(1200)
   const backend = createBackend(port, () => 0)
-  const requestedSizes = async (): Promise<(string | null)[]> => {
+  const requestedSizes = async (): Promise<number[]> => {
     sizes.length = 0
     const options = { headers: {}, signal: new AbortController().signal, until: 10_000 }
     await backend.candidates(['type=T'], options, async () => undefined)
     return [...sizes]
   }
-  expect(await requestedSizes()).toEqual(['1000', '500', '100'])
-  refuses.everything = false
-  expect(await requestedSizes()).toEqual(['1000', '500'])
-  expect(await requestedSizes()).toEqual(['500'])
+  state.isFailing = true
+  expect(await requestedSizes()).toEqual([100, 1000, 500, 100])
+  state.isFailing = false
+  expect(await requestedSizes()).toEqual([100, 1000, 500, 500, 500])
+  expect(await requestedSizes()).toEqual([100, 500, 500, 500])
 })
 
 it('returns repeated warnings once, and no more than fit into a header', async () => {
@@ -73,7 +77,7 @@ it('returns repeated warnings once, and no more than fit into a header', async (
 })
 
 it('measures the deadline with the monotonic clock', async () => {
-  const { port } = brokerThat({ everything: false })
+  const { port } = brokerOf(0)
   let now = Date.now()
   let monotonic = 0
   const running = await ranking.start({

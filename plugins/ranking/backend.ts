@@ -39,17 +39,21 @@ export interface LinkedEntities {
  */
 export type WantedLinks = { readonly attrs: readonly string[] } | { readonly types: readonly string[] }
 
+/** Path of a page of at most that many entities. */
+type PageAddress = (limit: number) => string
+
 /** @param items entities or features that no earlier page had. */
 export type Take = (items: JsonObject[]) => void | Promise<void>
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
-const pageSizes = [limits.rankingPageEntities.value, 500, 100] as const
+/** Sizes for a broker that rejects a larger page; any broker supports the last one. */
+const smallerPages = [500, 100] as const
 
 export type Backend = ReturnType<typeof createBackend>
 
 export function createBackend(port: BrokerPort, monotonic: () => number) {
-  /** Index of the page size that the broker accepted. */
-  let size = 0
+  /** Entities in the largest page that the broker accepts, as far as known. */
+  let accepted: number = limits.rankingPageEntities.value
 
   async function send(
     path: string,
@@ -62,26 +66,20 @@ export function createBackend(port: BrokerPort, monotonic: () => number) {
   }
 
   /**
-   * Requests the first page with the largest size that the broker accepts, and remembers that size. If the
-   * broker refuses every size, the reason is another one, and the size stays.
+   * Requests a page of at most `wanted` entities. If the broker accepts only a smaller page, remembers that
+   * size. If it refuses every size, the reason is another one.
    */
-  async function firstPage(
-    query: readonly string[],
-    options: RequestOptions,
-  ): Promise<BrokerAnswer | ListAnswer> {
-    for (let tried = size; ; tried++) {
-      const answer = await send(addressOf([...query, `limit=${pageSizes[tried]}`]), options)
-      if (isTooLarge(answer) && tried + 1 < pageSizes.length) continue
-      if (isAnswer(answer)) size = tried
-      return answer
+  async function request(at: PageAddress, wanted: number, options: RequestOptions) {
+    for (let limit = Math.min(wanted, accepted); ; ) {
+      const answer = await send(at(limit), options)
+      const smaller = isTooLarge(answer) ? smallerPages.find((size) => size < limit) : undefined
+      if (smaller === undefined) {
+        if (isAnswer(answer) && limit < wanted) accepted = limit
+        return { answer, limit }
+      }
+      limit = smaller
     }
   }
-
-  /** Path of the next page for a broker that sends no links. */
-  const pathBehind = (received: number, query: readonly string[], all: number): string | undefined =>
-    received < pageSizes[size]!
-      ? undefined
-      : addressOf([...query, `limit=${pageSizes[size]}`, `offset=${all}`])
 
   return Object.freeze({
     /**
@@ -95,8 +93,11 @@ export function createBackend(port: BrokerPort, monotonic: () => number) {
       let first: BackendAnswer | undefined
       let bytes = 0
       let isLinking = false
-      let answer = await firstPage(query, options)
+      // How large entities are is unknown before the first page.
+      let wanted: number = smallerPages.at(-1)!
+      let at: PageAddress = (limit) => addressOf([...query, `limit=${limit}`])
       for (let pages = 1; ; pages++) {
+        const { answer, limit } = await request(at, wanted, options)
         const page = pageIn(answer, port.address)
         if (page.kind !== 'page') return page
         const { items, warning } = page
@@ -114,9 +115,15 @@ export function createBackend(port: BrokerPort, monotonic: () => number) {
         isLinking ||= next !== undefined
         // If a broker has linked earlier pages, a page without a link is the last.
         const isLast = fresh.length === 0 || (next === undefined && isLinking)
-        const path = isLast ? undefined : (next ?? pathBehind(items.length, query, seen.size))
-        if (path === undefined) return { kind: 'read', first, warnings: [...warnings] }
-        answer = await send(path, options)
+        if (isLast || (next === undefined && items.length < limit))
+          return { kind: 'read', first, warnings: [...warnings] }
+        const offset = seen.size
+        at = (size) =>
+          next === undefined
+            ? addressOf([...query, `limit=${size}`, `offset=${offset}`])
+            : resized(next, size)
+        const fitting = Math.floor((limits.rankingPageBytes.value * items.length) / page.bytes)
+        wanted = Math.max(1, Math.min(limits.rankingPageEntities.value, fitting))
       }
     },
 
@@ -176,6 +183,10 @@ function nextLink({ headers }: BackendAnswer): string | undefined {
   const next = /<([^<>]*)>\s*;[^<]*\brel="?next\b/.exec(headers['link'] ?? '')?.[1]
   return next?.includes('?') === true ? `${entitiesPath}${next.slice(next.indexOf('?'))}` : undefined
 }
+
+/** A link with another page size; unchanged if it does not page by offset. */
+const resized = (link: string, limit: number): string =>
+  /[?&]offset=/.test(link) ? link.replace(/(?<=[?&]limit=)\d+/, String(limit)) : link
 
 const addressOf = (pairs: readonly string[]): string => `${entitiesPath}?${pairs.join('&')}`
 

@@ -5,6 +5,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
+import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { version } from '#base/register/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
@@ -137,7 +138,7 @@ function isLoop({ isOwn, addresses }: RankingHost, address: string): boolean {
   if (!isOwn(address)) return false
   const placeOf = (url: string): string => {
     const { port, pathname } = new URL(url)
-    return `${port}${pathname.replace(/\/+$/, '')}`
+    return `${port}${withoutTrailingSlashes(pathname)}`
   }
   return addresses().some((own) => placeOf(own) === placeOf(address))
 }
@@ -166,7 +167,7 @@ type Answer = (
 ) => Response | Promise<Response>
 
 function routeOf({ pathname }: URL): Answer | undefined {
-  const path = pathname.replace(/\/+$/, '')
+  const path = withoutTrailingSlashes(pathname)
   if (path === '') return () => text(explorer, 'text/html; charset=utf-8')
   if (path === '/api/health') return () => text('{"status":"UP"}', 'application/json')
   if (path === '/spec') return () => text(JSON.stringify(description), 'application/json')

@@ -1,6 +1,6 @@
 /**
- * Parses the parameters of a ranking request: weights in any of their three forms, criteria options, and the
- * page. All other parameters are kept as written, for the backend. Pure functions.
+ * Parses the parameters of a ranking request: weights (their three forms are in `terms.ts`), criteria
+ * options, and the page. All other parameters are kept as written, for the backend. Pure functions.
  */
 
 import { isOnGlobe } from '#ngsi-ld/geo/distance.ts'

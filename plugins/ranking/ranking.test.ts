@@ -117,7 +117,7 @@ describe('a ranked list', () => {
   it('sends the backend only its own parameters', async () => {
     const broker = brokerOf(streams)
     await ask(broker, 'type=S&weights=completeness:1&q=a%3E1&limit=1&offset=1&explain=true&normalise=minmax')
-    expect(broker.paths).toEqual(['/ngsi-ld/v1/entities?type=S&q=a%3E1&limit=1000'])
+    expect(broker.paths).toEqual(['/ngsi-ld/v1/entities?type=S&q=a%3E1&limit=100'])
   })
 
   it('warns if an inverted value is outside 0 to 1', async () => {
@@ -248,8 +248,8 @@ describe('paths through relationships', () => {
     )
     expect(ids).toEqual(expected.slice(0, 3).map((n) => `urn:s:${n}`))
     expect(headers?.get('NGSILD-Warning')).toBeNull()
-    // One page of streams, and three batches of qualities for both terms.
-    expect(broker.paths).toHaveLength(4)
+    // For each of two pages of streams, its batches of qualities for both terms.
+    expect(broker.paths).toHaveLength(2 + 1 + 2)
   })
 
   it('use the mean of several targets, and count entities without a value as missing', async () => {
@@ -368,9 +368,9 @@ describe('candidates', () => {
     Array.from({ length: count }, (_, n) => ({ id: `urn:x:${n}`, level: property((n * 37) % count) }))
 
   it.each([
-    ['with links', { isLinked: true }, 3],
-    ['without links', { isLinked: false }, 3],
-    ['with small pages', { most: 500 }, 6],
+    ['with links', { isLinked: true }, 4],
+    ['without links', { isLinked: false }, 4],
+    ['with small pages', { most: 500 }, 7],
     ['with small pages and no links', { most: 100, isLinked: false }, 28],
   ])('are all ranked, for every kind of paging: %s', async (_, habits, requests) => {
     const broker = brokerOf(many(2500), habits)
@@ -381,6 +381,16 @@ describe('candidates', () => {
     )
     expect(ids).toEqual(order.slice(1, 3).map((n) => `urn:x:${n}`))
     expect(broker.paths).toHaveLength(requests)
+  })
+
+  it.each([true, false])('are read in pages of limited size (with links: %s)', async (isLinked) => {
+    const large = many(300).map((one, n) => ({ ...one, text: 'x'.repeat(n < 200 ? 16_000 : 10) }))
+    const broker = brokerOf(large, { isLinked })
+    const { found } = await ask(broker, 'weights=level:1&limit=2')
+    expect(found).toMatchObject({ count: 300 })
+    const sizes = broker.paths.map((path) => Number(/limit=(\d+)/.exec(path)?.[1]))
+    // 256 kB are 16 of the large entities; the last of these are on a page with small ones.
+    expect(sizes).toEqual([100, ...Array<number>(7).fill(16), expect.any(Number), 1000])
   })
 
   it('are normalized over all pages', async () => {

@@ -1,7 +1,7 @@
 /**
  * Ranks a query. Candidates arrive from the backend page by page; each page gets its values, and the best are
  * kept. Memory holds only candidates that can still be in the response, unless normalization needs all of
- * them.
+ * them. They are kept as JSON text, which takes a fraction of the memory of parsed entities.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -51,6 +51,26 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
   const finder = createAttributeFinder((name) => context().expand(name))
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 
+  async function written<T extends { readonly item: JsonObject | string }>(
+    candidates: readonly T[],
+  ): Promise<(T & { readonly item: string })[]> {
+    const texts: (T & { readonly item: string })[] = []
+    for (const one of candidates) {
+      await yieldIfDue()
+      texts.push({ ...one, item: typeof one.item === 'string' ? one.item : JSON.stringify(one.item) })
+    }
+    return texts
+  }
+
+  async function read(page: readonly Ranked<string>[]): Promise<Ranked<JsonObject>[]> {
+    const entities: Ranked<JsonObject>[] = []
+    for (const one of page) {
+      await yieldIfDue()
+      entities.push({ ...one, item: JSON.parse(one.item) as JsonObject })
+    }
+    return entities
+  }
+
   return Object.freeze({
     async rank(
       rankedQuery: RankedQuery,
@@ -71,10 +91,10 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
       const [missing, beyond] = [terms.map(() => 0), terms.map(() => 0)]
       const failures = new Set<string>()
       let count = 0
-      let kept: readonly Ranked<JsonObject>[] = []
-      let all: readonly Candidate<JsonObject>[] = []
+      let kept: readonly Ranked<string>[] = []
+      const all: Candidate<string>[] = []
 
-      const tally = (values: Candidate<JsonObject>['values']): void => {
+      const tally = (values: Float64Array): void => {
         for (const [term, value] of values.entries())
           if (Number.isNaN(value)) missing[term]!++
           else if (!isNormalized && terms[term]!.isFalling && (value < 0 || value > 1)) beyond[term]!++
@@ -91,8 +111,14 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
         }
         const candidates = items.map((item, index) => ({ item, values: found.values[index]! }))
         for (const { values } of candidates) tally(values)
-        if (isNormalized) all = [...all, ...candidates]
-        else kept = bestOf([...kept, ...candidates.map((one) => ranked(one))], offset + limit)
+        if (isNormalized) all.push(...(await written(candidates)))
+        else {
+          const best = bestOf<JsonObject | string>(
+            [...kept, ...candidates.map((one) => ranked(one))],
+            offset + limit,
+          )
+          kept = await written(best)
+        }
       })
       if (outcome.kind !== 'read') return outcome
       const spans = isNormalized ? spansOf(terms.length, all) : undefined
@@ -104,7 +130,7 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
       const { first, warnings } = outcome
       return {
         kind: 'ranked',
-        page: kept.slice(offset),
+        page: await read(kept.slice(offset)),
         count,
         missing,
         beyond,
@@ -114,7 +140,7 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
         first,
       }
 
-      function ranked(one: Candidate<JsonObject>, within?: readonly ValueRange[]): Ranked<JsonObject> {
+      function ranked<T>(one: Candidate<T>, within?: readonly ValueRange[]): Ranked<T> {
         return { ...one, score: scoreOf(terms, one.values, within) }
       }
     },

@@ -1,7 +1,7 @@
 /**
- * Parses the text of weights: `name:0.4,other:0.6`, a JSON object, or `rankWeights[name]=0.4` as in the
- * original component. A `-` before a name means that small values are good. Pure functions; errors name the
- * invalid term.
+ * Parses the text of weights in its three forms: `name:0.4,other:0.6`, a JSON object, or
+ * `rankWeights[name]=0.4` as in the original component. A `-` before a name means that small values are good.
+ * `ranked-query.ts` finds the parameters with weights. Pure functions; errors name the invalid term.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'

@@ -5,7 +5,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { createYield } from '#base/load/yielding.ts'
 import { version } from '#base/register/version.ts'
-import { createBrokerClient } from '#client/broker-requests.ts'
+import { createBrokerClient } from '#client/requests/broker-requests.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createOwnContributions } from './brokers/own-contributions.ts'
 import { createRemoteContributions } from './brokers/remote-contributions.ts'
@@ -50,13 +50,14 @@ function start(host: Host<VirtualSensorsSettings, (typeof needs)[number]>): Runn
   const client = createBrokerClient({ port: broker, signal, monotonic: clock.monotonic, paceMs: 0 })
   const entities = createBrokerEntities(client, clock)
   const table = createSensorTable(database, remote === undefined ? mdr : url)
-  const readings = createSourceReadings()
+  const readings = createSourceReadings({ now: clock.now })
   const base = (): string | undefined => callbackUrl ?? addresses()[0]
   const contributions =
     remote === undefined
       ? createOwnContributions({ host, readings, table, base })
       : createRemoteContributions({ host, port: remote, client, entities, readings, table, base })
-  const predictions = createPredictions({ broker, readings, clock, log })
+  const { models } = host
+  const predictions = createPredictions({ broker, readings, models, clock, log })
   const creator = createCreator({
     broker,
     entities,
@@ -64,6 +65,7 @@ function start(host: Host<VirtualSensorsSettings, (typeof needs)[number]>): Runn
     table,
     contributions,
     predictions,
+    models,
     clock,
     log,
     signal,
@@ -73,7 +75,7 @@ function start(host: Host<VirtualSensorsSettings, (typeof needs)[number]>): Runn
   return {
     // Callbacks have a secret.
     open: ['/callback/'],
-    fetch: createVirtualSensorRoutes({ creator, contributions, models: host.models, log }),
+    fetch: createVirtualSensorRoutes({ creator, contributions, models, log }),
     status,
     complaints() {
       const elsewhere = table.elsewhere()

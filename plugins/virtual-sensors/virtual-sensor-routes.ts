@@ -2,6 +2,7 @@
  * HTTP routes of the virtual sensor creator. Every response is the envelope {status, success, description,
  * data}. Requests are GET or POST, with parameters in a JSON body or in the query.
  */
+import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import { version } from '#base/register/version.ts'
@@ -12,7 +13,7 @@ import type { Contributions } from './brokers/contributions.ts'
 import { linearExportOf } from './families/linear-export.ts'
 import type { Creator } from './lifecycle/creator.ts'
 import { wishOfDeployment, wishOfReplacement } from './lifecycle/planning.ts'
-import { deploymentOf, givenIn, replacementOf, sensorIdOf } from './requests/parameters.ts'
+import { deploymentOf, givenIn, replacementRequest, sensorIdOf } from './requests/parameters.ts'
 
 export interface VirtualSensorRoutesPorts {
   readonly creator: Creator
@@ -34,7 +35,7 @@ export function createVirtualSensorRoutes({ creator, contributions, models, log 
   }
 
   const operations: Readonly<Record<string, (given: Given) => Json | Promise<Json>>> = {
-    '/api/replaceBrokenSensor': (given) => creator.create(wishOfReplacement(replacementOf(given))),
+    '/api/replaceBrokenSensor': (given) => creator.create(wishOfReplacement(replacementRequest(given))),
     '/api/deployVirtualSensor': (given) => creator.create(wishOfDeployment(deploymentOf(given))),
     '/api/stopVirtualSensor': async (given) => ({ stopped: await creator.stop(sensorIdOf(given)) }),
     '/api/exportModel': (given) => exportModel(sensorIdOf(given)),
@@ -44,7 +45,7 @@ export function createVirtualSensorRoutes({ creator, contributions, models, log 
 
   async function answer(request: Request, environment: RouteEnvironment): Promise<Json> {
     const { pathname, searchParams } = new URL(request.url)
-    const path = pathname.replace(/\/+$/, '')
+    const path = withoutTrailingSlashes(pathname)
     const operation = Object.hasOwn(operations, path) ? operations[path] : undefined
     const body = (await environment.body()).toString()
     if (operation !== undefined) {

@@ -7,6 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import { collectGarbage } from '#base/process/garbage-collection.ts'
 import type { Instruments } from '#base/process/instruments.ts'
 import { createContexts } from '#broker/contexts/context-resolver.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { openTenants } from '#broker/tenant/tenants.ts'
 import { openDataFolder } from '#broker/upkeep/data-folder-upkeep.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -56,6 +57,11 @@ export async function openBroker(parts: BrokerParts) {
     main: tenants.main,
     tenant: tenants.broker.tenant,
     tenantForCreate: tenants.broker.tenantForCreate,
+    /** Undefined if a tenant is unknown, or if other brokers may have entities of it. */
+    validity(name: string): ReturnType<TenantBroker['validity']> | undefined {
+      const tenant = tenants.broker.tenant(name)
+      return tenant?.registrations.isEmpty() === true ? tenant.validity() : undefined
+    },
     names: () => tenants.all().map(({ name }) => name),
     connect: tenants.connect,
     snapshots: tenants.snapshots,

@@ -192,6 +192,15 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./models-command.ts')).models,
   },
   {
+    name: 'faults',
+    summary: 'Import the sensor histories of the original fault detection',
+    words: { form: 'import FOLDER', least: 2, most: 2 },
+    details:
+      'The folder has one CSV file per Sensor, named by its id with an underscore for each colon: a header, then in each\nline an ISO time (UTC without a zone) and a value. The values are added to the history of the Sensor, each once, so\nthe import can be repeated. Its fault detection then learns anew. Malformed lines are listed with their number, and\nthe others are imported. Exit code 1: there were problems.',
+    options: [...gatewayOptions, ...settingsOptions, json],
+    load: async () => (await import('./faults-command.ts')).faults,
+  },
+  {
     name: 'queue',
     summary: 'List, retry or drop dead letters and refused changes',
     words: { form: '[ls|retry|drop [ID ...]]', least: 0, most: 1000 },

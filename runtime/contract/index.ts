@@ -1,4 +1,5 @@
 /** The public interface for bridges and plugins; the only re-exporting module of the product. */
+
 export type {
   BrokerAnswer,
   BrokerPort,
@@ -20,8 +21,26 @@ export type { PluginDatabase, PluginStatement, Row } from './database-port.ts'
 export { type Bridge, type Checked, defineBridge, type Proposal, type SettingProblem } from './decoder.ts'
 export { createDecoding, type Decoding, isNoValue, readingsMax, undecodable } from './decoding.ts'
 export type {
+  AmqpDeclaration,
+  AmqpMessage,
+  ExchangeConnection,
+  ExchangeHandlers,
+  OpenExchanges,
+  PublishOutcome,
+  PublishOwn,
+} from './exchanges-port.ts'
+export type {
+  ChangeValidity,
+  ForwardingPort,
+  ForwardPort,
+  ForwardTarget,
+  ProxiedRequest,
+} from './forwarding-port.ts'
+export type { KeyValuePort, KeyValueServer, KeyValueStore } from './key-value-port.ts'
+export type {
   LinearModel,
   ModelDescription,
+  ModelFile,
   ModelKind,
   ModelSubject,
   ModelsPort,
@@ -37,6 +56,7 @@ export {
   type Plugin,
   type Running,
 } from './plugin.ts'
+export type { ReceivedRequest } from './received-request.ts'
 export type { ListRequest, RouteEnvironment, WebSocketLike } from './route.ts'
 export type {
   SourceBroker,

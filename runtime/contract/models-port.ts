@@ -52,6 +52,18 @@ export interface LinearModel {
   readonly examples: readonly (readonly number[])[]
 }
 
+/** An ONNX file without a folder; its description is made from the graph. */
+export interface ModelFile {
+  readonly name: string
+  readonly kind: ModelKind
+  readonly file: Uint8Array
+  /** Numbers of one row of its only input. */
+  readonly inputNumbers: number
+  readonly licence: string
+  /** Text of card.md. */
+  readonly card: string
+}
+
 export interface ModelsPort {
   /**
    * The model that is assigned to a stream: by the settings, else by the models themselves; a model for the
@@ -73,4 +85,14 @@ export interface ModelsPort {
    * runtime must give the outputs that are computed here.
    */
   storeLinear(model: LinearModel): Promise<ModelDescription>
+  /** The description of a model that can be used. */
+  described(name: string): ModelDescription | undefined
+  /**
+   * Stores an ONNX file with one input and one float32 output as a model of this gateway, after the checks of
+   * a folder. Its author gave no golden vectors: one row must have finite outputs.
+   * @throws GatewayError model.invalid, model.too-many; inference errors if the process does not run.
+   */
+  storeFile(model: ModelFile): Promise<ModelDescription>
+  /** Removes a model that was stored. @throws model.not-found, model.shipped */
+  remove(name: string): Promise<void>
 }

@@ -9,6 +9,9 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import type { BrokerPort, ListAnswer, RemoteBroker, WrittenAnswer } from './broker-port.ts'
 import type { ChangesPort } from './changes-port.ts'
 import type { PluginDatabase } from './database-port.ts'
+import type { OpenExchanges, PublishOwn } from './exchanges-port.ts'
+import type { ForwardingPort } from './forwarding-port.ts'
+import type { KeyValuePort } from './key-value-port.ts'
 import type { ModelsPort } from './models-port.ts'
 import type { ListRequest, RouteEnvironment } from './route.ts'
 import type { SourcesPort } from './sources-port.ts'
@@ -25,7 +28,15 @@ export interface Capabilities {
   /** Another plugin, by its routes in process; unreachable while it is not running. */
   readonly component: (name: string) => BrokerPort
   readonly changes: ChangesPort
+  /** Stores of copies outside the gateway. */
+  readonly keyValues: KeyValuePort
+  /** Forwards requests of clients unchanged. */
+  readonly forwarding: ForwardingPort
   readonly database: PluginDatabase
+  /** Publishes to clients of the embedded MQTT broker; undefined if it is off. */
+  readonly publish: PublishOwn | undefined
+  /** Opens an AMQP broker to publish to. */
+  readonly exchanges: OpenExchanges
   /** ONNX models. */
   readonly models: ModelsPort
   /** Message brokers of others. */
@@ -73,6 +84,11 @@ export interface Running {
    * The response or error equals that of `fetch`.
    */
   list?(request: ListRequest): Promise<ListAnswer | WrittenAnswer | undefined>
+  /**
+   * Takes a notification of this gateway's own broker, of a subscription whose notifier is this component.
+   * Resolves once it is stored; an error makes the broker send it again.
+   */
+  notified?(uri: string, body: Buffer): Promise<void>
   /**
    * Paths (starting with `/`) that need no token, since the plugin checks a secret of its own there. Paths
    * below them are open too; one that ends with `/` opens only those.

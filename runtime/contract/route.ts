@@ -1,4 +1,5 @@
 /** The objects that the routes of a plugin receive. */
+import type { ReceivedRequest } from './received-request.ts'
 
 /** Access of a route to its connection. */
 export interface RouteEnvironment {
@@ -14,6 +15,8 @@ export interface RouteEnvironment {
   readonly upgrade?: ((use: (socket: WebSocketLike) => void) => void) | undefined
   /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
+  /** The request as it arrived; absent in a request of a test. */
+  readonly arrival?: ReceivedRequest | undefined
 }
 
 /** A GET in process. */

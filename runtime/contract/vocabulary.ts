@@ -56,6 +56,9 @@ export const iotStream = {
 } as const
 
 export const qoi = {
+  Quality: named('qoi', 'Quality'),
+  plausibility: named('qoi', 'plausibility'),
+  hasRatedValue: named('qoi', 'hasRatedValue'),
   hasQuality: named('qoi', 'hasQuality'),
   updateinterval: named('qoi', 'updateinterval'),
   unit: named('qoi', 'unit'),
@@ -114,6 +117,7 @@ export const faultTerms = {
   state: named('selvedge', 'state'),
   error: named('selvedge', 'error'),
   period: named('selvedge', 'period'),
+  maxRate: named('selvedge', 'maxRate'),
 } as const
 /** How certain the label of an Event is, 0 to 1. */
 export const selvedgeConfidence = named('selvedge', 'confidence')

@@ -6,18 +6,13 @@
  * its own, so a queue that does not exist affects no other one; it is tried again.
  */
 import { hash } from 'node:crypto'
-import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib'
+import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { limits } from '#base/limits/limits.ts'
 import { assert } from '#base/register/errors.ts'
 import type { SourceHandlers, SourcePlace } from '#contract'
+import { type AmqpConnectionSettings, closeAmqp, connectAmqp } from './amqp-connection.ts'
 
-export interface AmqpConsumerSettings {
-  /** `amqp://host:port/vhost` or `amqps://...`. */
-  readonly url: string
-  readonly username?: string | undefined
-  readonly password?: string | undefined
-  /** Certificate authorities in PEM, for amqps; the system's when left out. */
-  readonly ca?: readonly string[] | undefined
+export interface AmqpConsumerSettings extends AmqpConnectionSettings {
   /** First part of the names of its own queues; must be stable and unique at the broker. */
   readonly queuePrefix: string
 }
@@ -47,30 +42,7 @@ export async function openAmqpConsumer(
   let model: ChannelModel | undefined
   let isClosing = false
 
-  const { protocol, hostname, port, pathname } = new URL(settings.url)
-  const vhost = decodeURIComponent(pathname.slice(1))
-  const { username, password, ca } = settings
-  const connection = await connect(
-    {
-      protocol: protocol.slice(0, -1),
-      hostname: hostname.replace(/^\[(.*)\]$/, '$1'),
-      ...(port === '' ? {} : { port: Number(port) }),
-      ...(vhost === '' ? {} : { vhost }),
-      ...(username === undefined ? {} : { username, password: password ?? '' }),
-      heartbeat: 30,
-      maxFrameSize: limits.frameBytesMax.value,
-    },
-    {
-      timeout: 10_000,
-      ...(ca === undefined ? {} : { ca: [...ca] }),
-      recovery: {
-        initialDelay: limits.amqpRetryMs.value,
-        maxDelay: limits.bridgeRetryMsMax.value,
-        jitter: 0.5,
-        waitForConnect: false,
-      },
-    },
-  )
+  const connection = await connectAmqp(settings)
   connection.on('connect', (opened: ChannelModel) => {
     model = opened
     handlers.connected()
@@ -201,8 +173,9 @@ export async function openAmqpConsumer(
     async close() {
       isClosing = true
       for (const { timer } of consumers.values()) clearTimeout(timer)
+      const opened = model
       model = undefined
-      await connection.close()
+      await closeAmqp(connection, opened)
     },
   } satisfies AmqpConsumer)
 }

@@ -23,14 +23,15 @@ export interface DeliveryParts extends Instruments {
   readonly contexts: Contexts
   readonly publish: SenderPorts['publish']
   readonly tunnel: SenderPorts['tunnel']
+  readonly component: SenderPorts['component']
 }
 
 export function openDelivery(parts: DeliveryParts) {
-  const { opened, settings, contexts, publish, tunnel, clock, log, metrics } = parts
+  const { opened, settings, contexts, publish, tunnel, component, clock, log, metrics } = parts
   const { allowLoopback, caFile } = settings.outbound
   const { servesPlatform } = profiles[settings.conformance.profile]
   const sender = createSender(
-    { clock, publish, tunnel },
+    { clock, publish, tunnel, component },
     { allowsLoopback: allowLoopback, ca: trustedWith(caFile) },
   )
   opened.defer(() => sender.close())

@@ -10,6 +10,8 @@ import type { Sent } from './verdict.ts'
 export interface Outgoing extends OutgoingRequest {
   /** Present if the address is an MQTT address. */
   readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 } | undefined
+  /** The component of this gateway that receives it, if it is for one. */
+  readonly component?: string | undefined
 }
 
 export interface SenderPorts {
@@ -18,12 +20,18 @@ export interface SenderPorts {
   readonly publish: (request: Outgoing & { readonly mqtt: object }) => Promise<Sent>
   /** Sends through a tunnel. */
   readonly tunnel: (request: OutgoingRequest) => Promise<Sent>
+  /** Passes it to a component of this gateway. */
+  readonly component: (name: string, request: OutgoingRequest) => Promise<Sent>
 }
 
-export function createSender({ clock, publish, tunnel }: SenderPorts, settings: HttpEndpointSettings) {
+export function createSender(
+  { clock, publish, tunnel, component: pass }: SenderPorts,
+  settings: HttpEndpointSettings,
+) {
   const http = createHttpEndpoint(clock, settings)
   return Object.freeze({
-    send({ mqtt, ...request }: Outgoing): Promise<Sent> {
+    send({ mqtt, component, ...request }: Outgoing): Promise<Sent> {
+      if (component !== undefined) return pass(component, request)
       if (mqtt !== undefined) return publish({ ...request, mqtt })
       return isTunnelled(request.uri) ? tunnel(request) : http.send(request)
     },

@@ -34,7 +34,11 @@ export function openCopies(
   { settings: { copies, outbound }, notes, centreFor }: CopySetOptions,
 ): readonly Copies[] {
   const { alias, database, metrics, log } = ports
-  const store = createCopyStore({ ...ports, rows: createEntityCopies(database) })
+  const store = createCopyStore({
+    rows: createEntityCopies(database),
+    door: ports.door,
+    broker: ports.broker,
+  })
   const names = new Set(copies.map(({ name }) => name))
   void clearAway(
     store,

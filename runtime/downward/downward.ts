@@ -59,9 +59,9 @@ export function createDownward(ports: DownwardPorts, settings: Settings) {
 function open(ports: DownwardPorts, app: TunnelledApp, settings: Settings) {
   const { register, http } = settings
   const { alias, clock, random, log, metrics } = ports
-  const notes = createNotes({ ...ports, rows: createDownwardNotes(ports.database) })
+  const notes = createNotes({ rows: createDownwardNotes(ports.database), door: ports.door })
   const centreFor = (settings: CentreSettings, tenant = '') =>
-    createCentre({ ...ports, alias: alias(tenant) }, settings)
+    createCentre({ peer: ports.peer, clock, alias: alias(tenant) }, settings)
 
   const registrations = register.map((one) =>
     registrarSettings(one, { alias, publicUrl: http.publicUrl, now: clock.now() }),

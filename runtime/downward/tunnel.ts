@@ -1,7 +1,8 @@
 /**
  * A tunnel lets a centre reach a gateway to which it cannot connect: the gateway opens a WebSocket, through
- * which both sides send requests. A closed connection is reopened after pauses that grow until a connection
- * has lasted. An unreachable centre is probed by connecting.
+ * which both sides send requests. A closed connection is reopened after a pause. The pause doubles each time,
+ * up to `limits.tunnelPauseMsMax`. It is short again after a connection that lasted `limits.tunnelStableMs`.
+ * An unreachable centre is probed by connecting.
  */
 
 import type { IncomingMessage } from 'node:http'

@@ -7,20 +7,39 @@ import { join } from 'node:path'
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { BrokerPort, Capabilities, Capability, Host, HostBase, ModelsPort, Plugin } from '#contract'
+import type {
+  BrokerPort,
+  Capabilities,
+  Capability,
+  ForwardPort,
+  Host,
+  HostBase,
+  ModelsPort,
+  Plugin,
+  PublishOwn,
+} from '#contract'
 import type { HttpEndpointSettings } from '#delivery/http-endpoint.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { openPluginFile, type PluginFile } from '#store/plugins/plugin-file.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
+import { createExchanges } from './exchanges.ts'
 import { createMessageSources, type MessageSourcesSettings } from './message-sources.ts'
 import { createOwnBrokerPort, type Serve } from './own-broker-port.ts'
+import { openRedisStore } from './redis-store.ts'
 import { openRemoteBroker } from './remote-broker-port.ts'
+import { createOwnForward, type OwnRoutes, openRemoteForward } from './request-forwarding.ts'
 import { createTimetable } from './timetable.ts'
 
-export interface CapabilityPorts extends ChangesPorts {
+export interface CapabilityPorts extends Omit<ChangesPorts, 'shared'> {
   /** Serves requests to this gateway from within. */
   readonly serve: Serve
+  /** Serves a request as it arrived. */
+  readonly pass: OwnRoutes
+  /** Until when responses about entities of a tenant stay as they are. */
+  readonly validity: NonNullable<ForwardPort['validity']>
+  /** Publishes to clients of the embedded MQTT broker; undefined if it is off. */
+  readonly publish: () => PublishOwn | undefined
   /** Address of this gateway for people. */
   readonly address: () => string
   /** Addresses of a plugin. */
@@ -57,7 +76,7 @@ export interface Recipient {
 export function createHost(
   plugin: Plugin<never, Capability>,
   { given, signal, disable, component, settings: own }: Recipient,
-  ports: CapabilityPorts,
+  ports: CapabilityPorts & Pick<ChangesPorts, 'shared'>,
   settings: CapabilitySettings,
 ): HostBase<unknown> & Partial<Capabilities> {
   const { name } = plugin
@@ -66,8 +85,21 @@ export function createHost(
     mdr: () => createOwnBrokerPort(ports.address, ports.serve),
     component: () => component,
     remote: () => (broker) => openRemoteBroker(broker, settings, clock),
+    forwarding: () => ({
+      own: createOwnForward(ports),
+      remote: (target) =>
+        given.adopt(
+          openRemoteForward(target, { ca: settings.ca, alias: `${settings.gatewayName()}-${name}` }),
+          (one) => one.close(),
+        ),
+    }),
+    keyValues: () => ({
+      open: (server, ready) => given.adopt(openRedisStore(server, ready, log), (one) => one.close()),
+    }),
     changes: () => followed(createChanges(ports, { name, disable }), given),
     database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
+    publish: ports.publish,
+    exchanges: () => createExchanges(given),
     models: () => withEnd(ports.models, given),
     sources: () =>
       given.adopt(
@@ -120,11 +152,14 @@ function followed(changes: Capabilities['changes'], given: AsyncDisposableStack)
 
 /** Models, without notices of changes after the end of the plugin. */
 function withEnd(models: ModelsPort, given: AsyncDisposableStack): ModelsPort {
-  const { assigned, run, storeLinear } = models
+  const { assigned, described, run, storeLinear, storeFile, remove } = models
   return Object.freeze({
     assigned,
+    described,
     run,
     storeLinear,
+    storeFile,
+    remove,
     onChange: (listener) => given.adopt(models.onChange(listener), (one) => one.close()),
   } satisfies ModelsPort)
 }

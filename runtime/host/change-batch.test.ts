@@ -1,18 +1,19 @@
 /** A batch of each observation is complete and bounded, however many observations one commit holds. */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
-import type { ChangeFeed } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, CodedRow } from '#broker/changes/change-feed.ts'
 import type { Follower } from '#contract'
-import { batchOf, createNamedStreams, type FollowedRow } from './change-batch.ts'
+import { batchOf, createNamedStreams } from './change-batch.ts'
 
 const follower: Follower = { observes: 'each', take: () => undefined, readAnew: () => 0 }
 const feed = { streamOf: (s: number) => ({ id: `urn:x:${s}`, name: 'a', dataset: '' }) } as ChangeFeed
 
 /** A log row with so many observations of stream 7. */
-const rowOf = (n: number, count: number): FollowedRow => ({
+const rowOf = (n: number, count: number): CodedRow => ({
   n,
   at: n,
   via: undefined,
+  bytes: 6 * count,
   what: { triples: Float64Array.from({ length: 3 * count }, (_, i) => [14, i, 1][i % 3]!), others: [] },
 })
 
@@ -30,13 +31,14 @@ it('ends at the limit of observations, and leaves the remaining rows to the next
 
 it('passes over entities of other types, and reads no row beyond the end of the batch', () => {
   const read: number[] = []
-  const rows = function* (): Generator<FollowedRow> {
+  const rows = function* (): Generator<CodedRow> {
     for (let n = 1; ; n++) {
       read.push(n)
       yield {
         n,
         at: n,
         via: undefined,
+        bytes: 100,
         what: { ...change, id: `urn:x:${n}`, kind: n < 100 ? 'updated' : 'deleted' },
       }
     }

@@ -4,7 +4,7 @@
  * stream is still unknown.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { ChangeFeed, Followed, FollowedChange } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, CodedRow, FollowedChange } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { ChangeBatch, EntityState, Follower, Json, Observation, PastObservation } from '#contract'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -26,12 +26,9 @@ export function stateOf(rid: number, view: EntityView): EntityState {
   }
 }
 
-/** A log row; those of observations are encoded, or left out for a follower that does not observe. */
-export type FollowedRow = Followed<ObservationBatch | undefined>
-
 /** A position in a row of observations. */
 interface Place {
-  row: FollowedRow
+  row: CodedRow
   batch: ObservationBatch
   at: number
 }
@@ -49,7 +46,7 @@ export interface BatchPorts {
  * Returns undefined without rows.
  */
 export function batchOf(
-  rows: Iterable<FollowedRow>,
+  rows: Iterable<CodedRow>,
   { following, streams, isEnough = () => false }: BatchPorts,
   follower: Follower,
 ): ChangeBatch | undefined {
@@ -59,14 +56,14 @@ export function batchOf(
   const each: Observation[] = []
   /** Number of streams whose entity has to be read. */
   let unknown = 0
-  let last: FollowedRow | undefined
+  let last: CodedRow | undefined
   let count = 0
   for (const row of rows) {
     last = row
     if (isChange(row.what)) {
       if (concerns(follower, row.what) || touched.has(row.what.id)) touched.set(row.what.id, row.what)
       if (follower.observes === 'each') each.push(...observedBy(row.what, row))
-    } else if (row.what !== undefined) {
+    } else if (follower.observes !== undefined) {
       if (follower.observes === 'each') {
         const read = streams.read()
         addObservations(each, { row, batch: row.what }, streams)
@@ -78,7 +75,10 @@ export function batchOf(
     if (each.length >= limits.pluginSliceObservations.value) break
   }
   if (last === undefined) return undefined
-  for (const [s, place] of newest) each.push(...observedAt(place, streams.of(s)))
+  for (const [s, place] of newest) {
+    const stream = streams.of(s)
+    if (stream !== undefined) each.push(observedAt(place, stream))
+  }
   return { through: last.n, at: last.at, ...statesOf(touched, following, follower), observed: each }
 }
 
@@ -109,7 +109,7 @@ const isFollowed = ({ types }: Follower, type: string | readonly string[] | unde
 const concerns = (follower: Follower, { kind, type, retyped }: FollowedChange): boolean =>
   kind === 'deleted' || retyped === true || isFollowed(follower, type)
 
-const isChange = (what: FollowedRow['what']): what is FollowedChange => what !== undefined && 'id' in what
+const isChange = (what: CodedRow['what']): what is FollowedChange => 'id' in what
 
 /**
  * Keeps only the newest value of each stream, since thousands may arrive between two batches. Returns the
@@ -134,14 +134,14 @@ function note(
 
 function observedAt(
   { row, batch: { triples, others }, at }: Place,
-  stream: Named | undefined,
+  { id, name, dataset }: Named,
   otherValues?: ReadonlyMap<number, Json>,
-): Observation[] {
-  if (stream === undefined) return []
+): Observation {
   const number = triples[at + 2]!
   const value = Number.isNaN(number) ? (otherValues ?? new Map(others)).get(at / 3)! : number
   const isLate = triples[at]! % 2 === 1
-  return [{ ...stream, time: triples[at + 1]!, value, committed: row.at, isLate, via: row.via }]
+  // Members by name: copied ones take longer, and there is one of these per observation and follower.
+  return { id, name, dataset, time: triples[at + 1]!, value, committed: row.at, isLate, via: row.via }
 }
 
 /** Adds every observation of a row, in order of arrival. */
@@ -153,12 +153,12 @@ function addObservations(
   const otherValues = new Map(batch.others)
   for (let at = 0; at < batch.triples.length; at += 3) {
     const stream = streams.of(Math.floor(batch.triples[at]! / 2))
-    each.push(...observedAt({ row, batch, at }, stream, otherValues))
+    if (stream !== undefined) each.push(observedAt({ row, batch, at }, stream, otherValues))
   }
 }
 
 /** Observations in a change record: the first of a stream, and those written together with other changes. */
-export function observedBy(change: FollowedChange, row: Pick<FollowedRow, 'at' | 'via'>): Observation[] {
+export function observedBy(change: FollowedChange, row: Pick<CodedRow, 'at' | 'via'>): Observation[] {
   return change.instances.flatMap(([name, dataset, instance]) => {
     const past = instance === null ? undefined : observedIn(change.id, name, instance)
     const more = { committed: row.at, isLate: change.kind === 'temporal', via: row.via }

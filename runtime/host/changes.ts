@@ -11,11 +11,13 @@ import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { ChangesPort, Follower } from '#contract'
-import { batchOf, createNamedStreams, stateOf } from './change-batch.ts'
+import { batchOf, stateOf } from './change-batch.ts'
 import { pastObservations } from './past-observations.ts'
+import type { SharedLog } from './shared-log.ts'
 
 export interface ChangesPorts {
   readonly following: ChangeFeed
+  readonly shared: SharedLog
   /** Calls the listener after each commit; returns a function that ends this. */
   readonly onCommit: (listener: () => void) => () => void
   readonly clock: Pick<Clock, 'monotonic'>
@@ -33,11 +35,12 @@ export interface Owner {
 const restPerWork = 4
 
 export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
-  const { following, onCommit, clock, log } = ports
+  const { following, shared, onCommit, clock, log } = ports
 
   /** Delivers batches in order with rests in between, until it is closed or has failed too often. */
   function follow(from: number, follower: Follower): { close(): void } {
-    const streams = createNamedStreams(following)
+    const { streams } = shared
+    const reader = shared.read(from)
     let cursor = from
     let failures = 0
     let isBusy = false
@@ -58,7 +61,7 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
       const begunAt = clock.monotonic()
       let rest = limits.pluginRestMs.value
       try {
-        const rows = following.codedAfter(cursor, follower.observes !== undefined)
+        const rows = reader.rows()
         const isEnough = (): boolean => clock.monotonic() - begunAt > limits.pluginBatchMs.value
         const batch = rows && batchOf(rows, { following, streams, isEnough }, follower)
         if (rows === undefined) cursor = await follower.readAnew()
@@ -69,6 +72,7 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
           const isFarBehind = following.position().n - cursor > limits.pluginBatchRows.value
           rest = isFarBehind ? restAfterWork : Math.max(rest, restAfterWork)
         }
+        reader.move(cursor)
         failures = 0
       } catch (error) {
         failures++
@@ -91,6 +95,7 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
     function close(): void {
       isClosed = true
       unwatch()
+      reader.close()
       clearTimeout(timer)
     }
 

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { bridges } from '#bridges/registry.ts'
-import { requireSecretFile, trustedWith } from '#config/load/secret-files.ts'
+import { passwordReader, trustedWith } from '#config/load/secret-files.ts'
 import {
   type Decoded,
   type Frame,
@@ -40,15 +40,12 @@ export function createMessageSources(
 
   async function connect(broker: SourceBroker, handlers: SourceHandlers): Promise<SourceConnection> {
     const { url, username, passwordFile, caFile } = broker
-    const credentials = {
-      url,
-      username,
-      password: passwordFile === undefined ? undefined : requireSecretFile(passwordFile),
-      ca: trustedWith(caFile),
-    }
+    const readPassword = passwordReader(passwordFile)
+    const credentials = { url, username, ca: trustedWith(caFile) }
     if (url.startsWith('amqp')) {
       const { openAmqpConsumer } = await import('#delivery/amqp-consumer.ts')
-      return openAmqpConsumer(handlers, { ...credentials, queuePrefix: settings.clientName() })
+      const queuePrefix = settings.clientName()
+      return openAmqpConsumer(handlers, { ...credentials, password: readPassword, queuePrefix })
     }
     const { createSubscriber } = await import('#mqtt/bridge-in/subscriber.ts')
     let filters = createFilterTree<SourcePlace>()
@@ -66,7 +63,11 @@ export function createMessageSources(
         lost: handlers.lost,
         refused: handlers.refused,
       },
-      { ...credentials, clientId: `${settings.clientName()}-${hash('sha1', url).slice(0, 8)}` },
+      {
+        ...credentials,
+        password: readPassword?.(),
+        clientId: `${settings.clientName()}-${hash('sha1', url).slice(0, 8)}`,
+      },
     )
     return {
       follow(places) {

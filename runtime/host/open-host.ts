@@ -6,6 +6,7 @@
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { isLoopback, isLoopbackListener, reachableHost } from '#base/load/loopback.ts'
+import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import type { Instruments } from '#base/process/instruments.ts'
 import type { Outflow } from '#base/process/outflow.ts'
 import { toGatewayError } from '#base/register/errors.ts'
@@ -14,11 +15,13 @@ import { gatewayId } from '#config/load/gateway-id.ts'
 import { readOrCreateToken, trustedWith } from '#config/load/secret-files.ts'
 import type { PluginName } from '#config/schema/plugin-schema.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
-import type { Capability, Json, ModelsPort, Plugin } from '#contract'
+import type { Capability, ForwardPort, Json, ModelsPort, Plugin, PublishOwn } from '#contract'
+import type { SenderPorts } from '#delivery/sender.ts'
 import type { App } from '#http/app.ts'
 import { createHttpServer, type HttpServer } from '#http/listener/http-server.ts'
 import { createEntrance } from '#http/listener/listener-access.ts'
 import type { Components } from '#http/operator/components.ts'
+import { responseOf } from '#http/request/response.ts'
 import { type Context, compileContext } from '#ngsi-ld/context/context.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
@@ -38,6 +41,8 @@ export interface HostPorts extends Instruments {
   readonly onCommit: (listener: () => void) => () => void
   readonly copyBack: CopyBackFile
   readonly models: ModelsPort
+  /** Until when responses about entities of a tenant stay as they are. */
+  readonly validity: NonNullable<ForwardPort['validity']>
   /** Bounds the unread output of all listeners together. */
   readonly outflow: Outflow
 }
@@ -54,8 +59,11 @@ export interface PluginHost extends Components {
    *
    * @param app the routes of this gateway.
    * @param httpPort port of the main listener, if it is open.
+   * @param publish publishes to clients of the embedded MQTT broker, if it is on.
    */
-  listen(app: App, httpPort: number | undefined): Promise<void>
+  listen(app: App, httpPort: number | undefined, publish: PublishOwn | undefined): Promise<void>
+  /** Passes a notification to a plugin; never rejects. */
+  notify: SenderPorts['component']
   status(): object
   complaints(): readonly string[]
   /** Open ports, by name. */
@@ -91,12 +99,16 @@ const changingPath =
   /\/api\/(?:(?:replaceBroken|deployVirtual|stopVirtual)Sensor|exportModel|(?:stop|restart)FaultDetection)\/*$/
 const changesOnGet = (path: string): boolean => changingPath.test(path)
 
+/** Plugins that read or forward the bodies of requests themselves, as streams. */
+const streaming: ReadonlySet<string> = new Set<PluginName>(['orchestrator'])
+
 export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost {
   const { host, http } = settings
   const servers = new Map<string, HttpServer>()
   /** Set before the plugins start. */
   let routes: App | undefined
   let mainPort: number | undefined
+  let publish: PublishOwn | undefined
   /** Reasons why listeners are not open. */
   const unopened: string[] = []
   const wanted: WantedPlugin[] = (Object.entries(loaders) as [PluginName, NonNullable<Loaders[PluginName]>][])
@@ -121,6 +133,11 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
     {
       ...ports,
       serve: async (request, env) => routes!.fetch(request, env),
+      pass(request, received) {
+        const reply = routes!.direct(received.incoming)
+        return reply === undefined ? routes!.fetch(request, received) : responseOf(reply)
+      },
+      publish: () => publish,
       address: () => main()[0] ?? 'mdr',
       addresses,
       isOwn: (url) => isOwn(url, { ports: portsOf(mainPort, servers), publicUrl: http.publicUrl }),
@@ -144,7 +161,7 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
   /** The plugin that serves a path on the own listener of a plugin. */
   function ownerAt(name: PluginName, path: string): PluginName {
     const guests = guestPaths[name] ?? {}
-    const wanted = path.replace(/\/+$/, '')
+    const wanted = withoutTrailingSlashes(path)
     const guest = Object.hasOwn(guests, wanted) ? guests[wanted]! : name
     return plugins.has(guest) ? guest : name
   }
@@ -181,6 +198,7 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
   return Object.freeze({
     has: plugins.has,
     ofPrefix,
+    readsStreams: (name) => streaming.has(name),
     fetch: plugins.fetch,
     isOpen(path, method) {
       const [, name, rest] = under.exec(path) ?? []
@@ -190,7 +208,17 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
     },
     isShared: (path) => plugins.isShared(under.exec(path)?.[1] ?? ''),
     changesOnGet,
-    async listen(app, httpPort) {
+    async notify(name, { uri, body }) {
+      try {
+        await plugins.notify(name, uri, typeof body === 'string' ? Buffer.from(body) : body)
+        return { ok: true, status: 200 }
+      } catch (error) {
+        const { entry, message } = toGatewayError(error)
+        return { ok: false, kind: 'status', status: entry.status, reason: message }
+      }
+    },
+    async listen(app, httpPort, own) {
+      publish = own
       routes = app
       mainPort = httpPort
       for (const { name } of wanted) await open(name as PluginName, app)

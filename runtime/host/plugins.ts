@@ -6,12 +6,14 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { BrokerPort, Capability, Plugin, RouteEnvironment, Running } from '#contract'
 import { problemOf } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { setAsideDamaged } from '#store/plugins/plugin-file.ts'
 import { type CapabilityPorts, type CapabilitySettings, createHost, fileOf } from './capabilities.ts'
 import { createComponentBroker } from './own-broker-port.ts'
+import { createSharedLog } from './shared-log.ts'
 
 /** A plugin to run; loaded when it starts. */
 export interface WantedPlugin {
@@ -55,6 +57,7 @@ export function createPlugins(
   wanted: readonly WantedPlugin[],
 ) {
   const { log } = ports
+  const shared = createSharedLog(ports.following)
   const all = new Map(wanted.map((one) => [one.name, manage(one)]))
   ports.metrics.gauge('selvedge_plugins_failed', () => count('failed'))
   const count = (state: PluginState): number => [...all.values()].filter((one) => one.state === state).length
@@ -116,7 +119,7 @@ export function createPlugins(
         disable: (error: unknown) => void disable(one, error),
         component,
       }
-      const host = createHost(plugin, recipient, ports, settings)
+      const host = createHost(plugin, recipient, { ...ports, shared }, settings)
       const starting = (async () => plugin.start(host as never))()
       one.begun = starting.catch(() => undefined)
       const running = await starting
@@ -155,8 +158,9 @@ export function createPlugins(
   const component = (name: string): BrokerPort =>
     createComponentBroker(() => ports.addresses(name)[0] ?? name, {
       refusalOf,
-      async serve(request, { body, signal }) {
-        const environment = { body: async () => body, signal }
+      async serve(request, arrival) {
+        const { body, signal } = arrival
+        const environment = { body: async () => body, signal, arrival }
         // If the plugin does not run, this throws at once and is reported as an unreachable broker.
         const running = answer(name, request, environment)
         try {
@@ -219,6 +223,17 @@ export function createPlugins(
      * plugin.unavailable while it does not run.
      */
     fetch: answer,
+    /** Passes a notification to a plugin. @throws plugin.unavailable, or the error of the plugin. */
+    async notify(name: string, uri: string, body: Buffer): Promise<void> {
+      const one = all.get(name)
+      if (one?.state === 'starting') await startOf(one)
+      const notified = one?.state === 'running' ? one.running?.notified : undefined
+      if (notified === undefined)
+        throw new GatewayError('plugin.unavailable', `${name} takes no notifications now`, {
+          retryAfterSeconds: 1,
+        })
+      await counted(one!, () => notified(uri, body))
+    },
     /** Whether a path of a plugin needs no token. Only a started plugin can say so; it waits like `fetch`. */
     isOpen(name: string, path: string, method: string): boolean | Promise<boolean> {
       const one = all.get(name)
@@ -262,10 +277,12 @@ async function atMost(ms: number, wanted: Promise<unknown>): Promise<void> {
 
 function isOpenAt(running: Running | undefined, path: string, method: string): boolean {
   const { open, isShared, description } = running ?? {}
+  // Routers ignore slashes at the end: a path that ends with one is not below itself.
+  const bare = withoutTrailingSlashes(path) || '/'
   if (isShared === true && method === 'OPTIONS') return true
   if (description !== undefined && path === '/openapi.json') return true
   return (
-    open?.some((one) => path === one || (one !== '/' && path.startsWith(one.replace(/\/?$/, '/')))) === true
+    open?.some((one) => bare === one || (one !== '/' && bare.startsWith(one.replace(/\/?$/, '/')))) === true
   )
 }
 

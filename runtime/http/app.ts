@@ -179,7 +179,18 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   })
   const discovery = createDiscoveryRoutes({ requests, answers })
   const stored = createJsonLdContextRoutes({ requests, answers, contexts, startedAt: clock.now() })
-  const admin = createAdminRoutes({ ...ports, answers }, settings)
+  const admin = createAdminRoutes(
+    {
+      metrics: ports.metrics,
+      answers,
+      clock,
+      unreadiness: ports.unreadiness,
+      complaints: ports.complaints,
+      downward: ports.downward,
+      components: ports.components,
+    },
+    settings,
+  )
   const backups = createBackupRoutes({ backups: ports.backups, answers })
   const components = createComponentRoutes(ports.components, bodies)
   const app = serve(
@@ -288,8 +299,9 @@ function serve(
   const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath, router: createRouter() })
   for (const [path, methods] of Object.entries(described(table))) hono.all(path, byMethod(methods))
   hono.notFound((c) => {
-    const meant = methodsKnown.has(c.req.method) ? withSlashesEncoded(c.req.url) : undefined
-    if (meant !== undefined) return hono.fetch(new Request(meant, { method: c.req.method }), c.env)
+    const { method, headers } = c.req.raw
+    const meant = methodsKnown.has(method) ? withSlashesEncoded(c.req.url) : undefined
+    if (meant !== undefined) return hono.fetch(new Request(meant, { method, headers }), c.env)
     const answer = under(c.req.raw, c.env)
     if (answer !== undefined) return answer
     return refuse(new GatewayError('http.no-route', `there is no resource at ${c.req.path}`))

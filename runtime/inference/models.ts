@@ -8,11 +8,12 @@ import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import { rowNumbers } from '#config/schema/model-rows.ts'
 import type { ModelDocument } from '#config/schema/model-schema.ts'
-import type { LinearModel, ModelDescription, ModelKind, ModelsPort } from '#contract'
+import type { LinearModel, ModelDescription, ModelFile, ModelKind, ModelsPort } from '#contract'
 import { type CallableModel, createModelCalls } from '#inference/calls/model-calls.ts'
 import { createInferenceLink, type InferenceStatus } from '#inference/child/inference-link.ts'
 import type { ModelTimes } from '#inference/child/inference-protocol.ts'
 import { type Assign, compileAssign, type MatchRank } from '#inference/folders/assignment.ts'
+import { describedFiles } from '#inference/folders/described-files.ts'
 import { type FoundFolder, findModels, type ModelSource } from '#inference/folders/folder-scan.ts'
 import { linearFiles } from '#inference/folders/linear-files.ts'
 import { readModelDocument } from '#inference/folders/model-folder.ts'
@@ -70,8 +71,6 @@ export interface Models extends ModelsPort {
   measure(name: string): Promise<ModelTimes>
   /** Stores the folder of a model after all checks. @throws model.invalid, model.too-many */
   add(files: UploadedFiles): Promise<ModelDescription>
-  /** Removes an uploaded model. @throws model.not-found, model.shipped */
-  remove(name: string): Promise<void>
   status(): InferenceStatus
   complaints(): readonly string[]
   close(): Promise<void>
@@ -230,7 +229,9 @@ export function createModels(ports: ModelsPorts, settings: ModelsSettings): Mode
     measure: async (name) => used(name, calls.measure),
     list: () => [...known.values()].map((one) => viewOf(one, calls.isLoaded(one.callable?.key ?? ''))),
     add: addInTurn,
+    described: (name) => usable().find(({ found }) => found.name === name)?.description,
     storeLinear: async (model: LinearModel) => addInTurn(linearFiles(model)),
+    storeFile: async (model: ModelFile) => addInTurn(describedFiles(model)),
     remove: (name) =>
       inTurn(async () => {
         const one = known.get(name)

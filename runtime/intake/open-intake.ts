@@ -42,13 +42,22 @@ export async function openIntake(
   const admission = createDeviceAdmission({ documents: ports.documents, choices }, provisioning)
   const quarantine = createQuarantine(ports)
   const unclaimed = createUnclaimed({
-    ...ports,
+    log: ports.log,
+    metrics: ports.metrics,
     monotonic: ports.clock.monotonic,
     readerOf: (frame) => claims.propose(frame)?.bridge,
   })
   const parts = { ...ports, choices, claims, channels, admission, quarantine, unclaimed }
   const intake = createIntake(parts)
-  const release = createRelease({ ...parts, intake })
+  const release = createRelease({
+    door: ports.door,
+    admission,
+    claims,
+    quarantine,
+    unclaimed,
+    intake,
+    log: ports.log,
+  })
   const planMapping = createMappingPlan(parts)
   const otherTopicOf = createDeviceTopics(parts)
   const devices = createDevices({

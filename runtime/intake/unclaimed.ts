@@ -2,6 +2,10 @@
  * Topics that no bridge reads: their publication count, the last payload, and the newest frames, held in
  * memory so that mapping the topic releases them. Memory is bounded: the topic with the most bytes loses its
  * oldest frame first, and the topic silent for longest is dropped from the list. A restart empties the list.
+ *
+ * Also decides when the log line `intake.unclaimed` is written: once for each topic added to the list. After
+ * a burst of `limits.unclaimedLinesMax` lines, at most one line per second is written; it states how many
+ * were omitted.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'

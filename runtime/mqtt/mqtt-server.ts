@@ -75,6 +75,8 @@ export interface MqttStats {
 export interface MqttServer {
   readonly port: number
   stats(): MqttStats
+  /** Publishes a message of this gateway with QoS 1. Calls `done` when it is stored for all sessions. */
+  publish(topic: string, payload: Uint8Array, done: (isStored: boolean) => void): void
   /**
    * Stops listening, acknowledges messages stored within the deadline, and closes all connections; wills stay
    * on disk.
@@ -129,6 +131,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       queued: queues.messages(),
       growthBytes: queues.bytes(),
     }),
+    publish: (topic, payload, done) => parts.arrivals.publish({ topic, payload, qos: 1 }, done),
     async close(deadlineMs) {
       const deadline = clock.monotonic() + deadlineMs
       connections.stop()

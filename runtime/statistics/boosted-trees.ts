@@ -43,17 +43,26 @@ export function boostedTreesOf(
   const residuals = targets.map((value) => value - start)
   const random = createSeededRandom(settings.seed)
   const trees: Tree[] = []
+  const sampled = new Int32Array(rows.length)
   for (let round = 0; round < settings.trees; round++) {
-    const isSampled = (share: number) => (): boolean => random() < share
-    const sampled = [...rows.keys()].filter(isSampled(settings.rowShare))
-    const features = [...binned.bins.keys()].filter(isSampled(settings.featureShare))
-    const tree = grow(binned, residuals, { settings, sampled, features })
-    rows.forEach((row, i) => {
-      residuals[i]! -= valueIn(tree, row)
-    })
-    trees.push(tree)
+    let count = 0
+    for (let i = 0; i < rows.length; i++) if (random() < settings.rowShare) sampled[count++] = i
+    const features = [...binned.bins.keys()].filter(() => random() < settings.featureShare)
+    const grown = grow(binned, residuals, { settings, sampled: sampled.slice(0, count), features })
+    subtract(residuals, binned, grown)
+    trees.push({ features: [...grown.features], values: [...grown.values] })
   }
   return { start, trees }
+}
+
+/** Takes the values of a tree off the residuals of all rows; compares bins, which is as good as values. */
+function subtract(residuals: Float64Array, { bins }: Binned, { features, cuts, values }: GrownTree): void {
+  for (let i = 0; i < residuals.length; i++) {
+    let node = 0
+    for (let feature = features[0]!; feature >= 0; feature = features[node]!)
+      node = 2 * node + (bins[feature]![i]! <= cuts[node]! ? 1 : 2)
+    residuals[i]! -= values[node]!
+  }
 }
 
 export function valueOfTrees({ start, trees }: BoostedTrees, row: Float64Array): number {
@@ -80,7 +89,8 @@ function binnedOf(rows: readonly Float64Array[]): Binned {
   const bounds: Float64Array[] = []
   const bins: Uint8Array[] = []
   for (let feature = 0; feature < width; feature++) {
-    const column = Float64Array.from(rows, (row) => row[feature]!)
+    const column = new Float64Array(rows.length)
+    for (let i = 0; i < rows.length; i++) column[i] = rows[i]![feature]!
     const sorted = column.toSorted()
     const cuts = new Set<number>()
     for (let bin = 1; bin < binsMax; bin++) {
@@ -89,7 +99,9 @@ function binnedOf(rows: readonly Float64Array[]): Binned {
     }
     const upper = Float64Array.from(cuts, rounded)
     bounds.push(upper)
-    bins.push(Uint8Array.from(column, (value) => binOf(upper, value)))
+    const binOfRow = new Uint8Array(rows.length)
+    for (let i = 0; i < rows.length; i++) binOfRow[i] = binOf(upper, column[i]!)
+    bins.push(binOfRow)
   }
   return { bounds, bins }
 }
@@ -107,19 +119,27 @@ function binOf(bounds: Float64Array, value: number): number {
 
 interface Growth {
   readonly settings: BoostingSettings
-  readonly sampled: readonly number[]
+  readonly sampled: Int32Array
   readonly features: readonly number[]
+}
+
+interface GrownTree {
+  readonly features: Int32Array
+  /** The last bin that goes to the left, of an inner node. */
+  readonly cuts: Int32Array
+  readonly values: Float64Array
 }
 
 function grow(
   binned: Binned,
   residuals: Float64Array,
   { settings, sampled, features: allowed }: Growth,
-): Tree {
+): GrownTree {
   const size = 2 ** (settings.depth + 1) - 1
-  const features = new Array<number>(size).fill(-1)
-  const values = new Array<number>(size).fill(0)
-  const waiting: { node: number; rows: Int32Array }[] = [{ node: 0, rows: Int32Array.from(sampled) }]
+  const features = new Int32Array(size).fill(-1)
+  const cuts = new Int32Array(size)
+  const values = new Float64Array(size)
+  const waiting: { node: number; rows: Int32Array }[] = [{ node: 0, rows: sampled }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, rows } = next
     let sum = 0
@@ -134,11 +154,12 @@ function grow(
     }
     const column = binned.bins[split.feature]!
     features[node] = split.feature
+    cuts[node] = split.bin
     values[node] = binned.bounds[split.feature]![split.bin]!
     const [left, right] = partition(rows, column, split.bin)
     waiting.push({ node: 2 * node + 1, rows: left }, { node: 2 * node + 2, rows: right })
   }
-  return { features, values }
+  return { features, cuts, values }
 }
 
 function partition(rows: Int32Array, column: Uint8Array, bin: number): readonly [Int32Array, Int32Array] {

@@ -28,8 +28,10 @@ const penalties = Array.from({ length: 13 }, (_, i) => 10 ** (i / 2 - 5))
 export function ridgeOf(task: RidgeTask, penalty: number): LinearFit {
   const { columns, prior, moments } = task
   const { varying, correlations, targets, scales } = standardised(task)
-  const matrix = correlations.map((row, i) => row.map((value, j) => (i === j ? value + penalty : value)))
-  const factor = choleskyOf(matrix)
+  correlations.forEach((row, i) => {
+    row[i]! += penalty
+  })
+  const factor = choleskyOf(correlations)
   const solved = factor === undefined ? undefined : solveByCholesky(factor, targets)
   const weights = Float64Array.from(columns, (_, i) => prior?.[i] ?? 0)
   varying.forEach((position, i) => {
@@ -69,21 +71,23 @@ function standardised({ moments: { rows, products, means }, columns, prior }: Ri
     isVarying(covariance(column, column), means[column]!) ? [i] : [],
   )
   const scales = varying.map((i) => Math.sqrt(covariance(columns[i]!, columns[i]!)))
-  const priorOf = (i: number): number => prior?.[i] ?? 0
   /** The covariance of a column with what the prior explains. */
-  const explained = (column: number): number =>
-    columns.reduce(
-      (sum, other, i) => (priorOf(i) === 0 ? sum : sum + priorOf(i) * covariance(column, other)),
-      0,
-    )
-  const correlations = varying.map((i, a) =>
-    Float64Array.from(varying, (j, b) => covariance(columns[i]!, columns[j]!) / (scales[a]! * scales[b]!)),
-  )
+  const explained = (column: number): number => {
+    if (prior === undefined) return 0
+    return columns.reduce((sum, other, i) => (prior[i] ? sum + prior[i] * covariance(column, other) : sum), 0)
+  }
+  const correlations = varying.map((i, a) => {
+    const row = products[columns[i]!]!
+    const scaled = new Float64Array(varying.length)
+    for (let b = 0; b < scaled.length; b++)
+      scaled[b] = row[columns[varying[b]!]!]! / rows / (scales[a]! * scales[b]!)
+    return scaled
+  })
   const targets = Float64Array.from(
     varying,
     (i, a) => (covariance(columns[i]!, target) - explained(columns[i]!)) / scales[a]!,
   )
-  const ofPrior = columns.reduce((sum, column, i) => sum + priorOf(i) * explained(column), 0)
+  const ofPrior = columns.reduce((sum, column, i) => sum + (prior?.[i] ?? 0) * explained(column), 0)
   const rest = covariance(target, target) - 2 * explained(target) + ofPrior
   return { varying, correlations, targets, scales, rest }
 }

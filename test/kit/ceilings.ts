@@ -7,7 +7,9 @@ import { limits } from '#base/limits/limits.ts'
 type Name = keyof typeof limits
 const originals = { ...limits }
 /** How often a gateway looks whether something changed that decides no outcome: no test shall wait for it. */
-const looksMs = { uplinksCheckMs: 50, uplinkPauseCheckMs: 50 } satisfies Partial<Record<Name, number>>
+const looksMs = { uplinksCheckMs: 50, uplinkPauseCheckMs: 50, orchestratorSaveMs: 50 } satisfies Partial<
+  Record<Name, number>
+>
 
 export function setLimit(name: Name, value: number): void {
   Object.assign(limits, { [name]: { ...originals[name], value } })

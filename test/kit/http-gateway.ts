@@ -149,6 +149,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       clock: systemClock,
       publish: async () => ({ ok: false, kind: 'unsendable', reason: 'no MQTT here' }),
       tunnel: async () => ({ ok: false, kind: 'unsendable', reason: 'no tunnel here' }),
+      component: async () => ({ ok: false, kind: 'unsendable', reason: 'no components here' }),
     },
     { allowsLoopback: true },
   )
@@ -167,6 +168,28 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     tenant: tenants.broker.tenant,
     splits: options.splits,
   })
+  const outflow = createOutflow({ clock: systemClock, log, metrics })
+  const through = process.env['SELVEDGE_SPEC_THROUGH'] ?? ''
+  const front =
+    through === ''
+      ? undefined
+      : (await import('./orchestrator-front.ts')).openFront(through, {
+          ...tenants.main,
+          onCommit: tenants.main.door.onCommit,
+          copyBack: writer.copyBack,
+          validity(name) {
+            const tenant = tenants.broker.tenant(name)
+            return tenant?.registrations.isEmpty() === true ? tenant.validity() : undefined
+          },
+          publish: () => undefined,
+          context: () => contexts.core,
+          models: modelsIn(dataFolder, log),
+          dataFolder,
+          outflow,
+          clock: systemClock,
+          log,
+          metrics,
+        })
   const app = createApp(
     {
       broker: tenants.broker,
@@ -193,10 +216,11 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       sources,
       uplinks: () => undefined,
       tunnels,
-      components: {
+      components: front?.components ?? {
         has: () => false,
         ofPrefix: () => undefined,
         status: () => ({}),
+        readsStreams: () => false,
         fetch: () => new Response(),
       },
       models: modelsIn(dataFolder, log),
@@ -214,19 +238,20 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     },
   )
   const pages = { host: '127.0.0.1', allowedHosts: options.allowedHosts ?? [] }
-  const outflow = createOutflow({ clock: systemClock, log, metrics })
   const server = await createHttpServer(
     { ...createEntrance(app, { token: options.token, pages }), refuse: app.refuse, outflow, log },
     { host: '127.0.0.1', port: 0 },
   )
+  const { url, port } = (await front?.listen(app, server.url, { token: options.token, pages })) ?? server
   return Object.freeze({
-    url: server.url,
-    port: server.port,
+    ...httpClient(url),
+    url,
+    port,
     dataFolder,
     logLines,
     serve: app.fetch,
-    ...httpClient(server.url),
     async close() {
+      await front?.close()
       await server.close()
       outflow.close()
       await forwarding.close()

@@ -25,8 +25,10 @@ export const peerTable = {
   mosquitto_sub: debian('mosquitto_sub', 'mosquitto-clients'),
   // Not /usr/sbin/rabbitmq-server, which runs it as another user in a folder of the system.
   rabbitmq: debian('/usr/lib/rabbitmq/bin/rabbitmq-server', 'rabbitmq-server'),
+  'redis-server': debian('redis-server', 'redis-server'),
   epmd: debian('epmd', 'erlang-base'),
   'paho-mqtt': debian('/usr/lib/python3/dist-packages/paho/mqtt/client.py', 'python3', 'python3-paho-mqtt'),
+  pika: debian('/usr/lib/python3/dist-packages/pika/__init__.py', 'python3', 'python3-pika'),
   curl: debian('curl', 'curl'),
   chromium: debian('chromium', 'chromium'),
   'systemd-analyze': debian('systemd-analyze', 'systemd'),

@@ -22,7 +22,10 @@ export function createPluginDatabase(tables: readonly string[], path = ':memory:
   return {
     prepare: (sql) => open.prepare(sql) as unknown as ReturnType<PluginDatabase['prepare']>,
     transaction: (work) => open.transaction(work as never) as never,
+    holdCommits: () => undefined,
+    commit: () => undefined,
     rest: () => new Promise((resolve) => setImmediate(resolve)),
+    flushed: async () => undefined,
     bytes: () => (open.pragma('page_count', { simple: true }) as number) * 4096,
     async reset(): Promise<void> {
       const names = open

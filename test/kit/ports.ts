@@ -14,13 +14,19 @@ export async function freePort(): Promise<number> {
 
 /** Settles when something listens there. */
 export async function listening(port: number): Promise<void> {
-  for (;;) {
-    const socket = connect(port, '127.0.0.1')
-    const isOpen = await new Promise<boolean>((resolve) => {
-      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    })
-    socket.destroy()
-    if (isOpen) return
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  while (!(await isOpen(port))) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+/** Settles when nothing listens there. */
+export async function silent(port: number): Promise<void> {
+  while (await isOpen(port)) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+async function isOpen(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  const isConnected = await new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+  })
+  socket.destroy()
+  return isConnected
 }

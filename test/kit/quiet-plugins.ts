@@ -5,6 +5,7 @@
 export const quietPlugins = {
   SELVEDGE_RANKING_PORT: 'off',
   SELVEDGE_SEARCH_PORT: 'off',
+  SELVEDGE_ORCHESTRATOR_PORT: 'off',
   SELVEDGE_QUALITY_ENABLED: 'false',
   SELVEDGE_FAULTS_ENABLED: 'false',
 }

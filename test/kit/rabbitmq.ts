@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findPeer } from './peer-table.ts'
-import { freePort, listening } from './ports.ts'
+import { freePort, listening, silent } from './ports.ts'
 
 export interface Rabbitmq {
   readonly url: string
@@ -63,7 +63,11 @@ export async function createRabbitmq(path: string): Promise<Rabbitmq> {
       server = run(path, [])
       await listening(port)
     },
-    kill: async (signal = 'SIGTERM') => ended(server, signal),
+    async kill(signal = 'SIGTERM') {
+      await ended(server, signal)
+      // The server is a child of the script that was started, and may end later.
+      await silent(port)
+    },
     async remove() {
       await ended(server, 'SIGKILL')
       await ended(resolver, 'SIGTERM')

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createLog } from '#base/register/log.ts'
 import type { ChangeBatch, Observation, PastObservation } from '#contract'
 import { createChanges } from '#host/changes.ts'
+import { createSharedLog } from '#host/shared-log.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity/entity.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { historyOf, type OpenBroker, observe, openBroker, temporaryFolder } from '#test/kit/broker.ts'
@@ -60,6 +61,7 @@ function followOn(open: OpenBroker, stored: Stored, failures: { left: number }) 
   const changes = createChanges(
     {
       following: open.main.following,
+      shared: createSharedLog(open.main.following),
       onCommit: open.main.door.onCommit,
       clock: open.clock,
       log: createLog({ level: 'error', clock: open.clock, write: () => undefined }),

@@ -102,7 +102,11 @@ describe('selvedge check', () => {
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as { port: number }
-    const env = { SELVEDGE_SEARCH_PORT: String(port), SELVEDGE_RANKING_PORT: 'off' }
+    const env = {
+      SELVEDGE_SEARCH_PORT: String(port),
+      SELVEDGE_RANKING_PORT: 'off',
+      SELVEDGE_ORCHESTRATOR_PORT: 'off',
+    }
     const { code, stdout } = await selvedge(['check', ...freePorts], undefined, env)
     server.close()
     expect(code).toBe(0)

@@ -48,6 +48,7 @@ describe('install.sh', () => {
     ])
       expect(existsSync(join(program, page))).toBe(true)
     expect(readdirSync(join(program, 'dist')).toSorted()).toEqual([
+      'approach-thread.js',
       'backup-thread.js',
       'inference-process.js',
       'main.js',

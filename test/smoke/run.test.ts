@@ -97,12 +97,12 @@ describe('selvedge run', () => {
 
   it('logs every setting of a component that is not built', async () => {
     const gateway = await start({
-      env: { HTTP_REFERENCE_URL: 'x', SELVEDGE_ORCHESTRATOR_PORT: '0' },
-      config: { orchestrator: { port: 3001 } },
+      env: { CUT_TYPE_URIS: 'x', SELVEDGE_IDENTITY_PORT: '0' },
+      config: { identity: { port: 3001 } },
     })
     const absent = gateway.logLines().filter(({ event }) => event === 'config.absent-part')
     const settings = new Set(absent.map(({ setting }) => setting))
-    expect(settings).toEqual(new Set(['HTTP_REFERENCE_URL', 'SELVEDGE_ORCHESTRATOR_PORT', 'orchestrator']))
+    expect(settings).toEqual(new Set(['CUT_TYPE_URIS', 'SELVEDGE_IDENTITY_PORT', 'identity']))
   })
 
   it('reports all mistakes and exits with 78', async () => {

@@ -24,7 +24,12 @@ writeFileSync(at('broken.yaml'), 'http: [\n')
 const selvedge = (...args: string[]) =>
   runSelvedge([...args, '--http-port', '0', '--mqtt-port', '0'], {
     cwd: folder,
-    env: { SELVEDGE_DATA: at('data'), SELVEDGE_RANKING_PORT: 'off', SELVEDGE_SEARCH_PORT: 'off' },
+    env: {
+      SELVEDGE_DATA: at('data'),
+      SELVEDGE_RANKING_PORT: 'off',
+      SELVEDGE_SEARCH_PORT: 'off',
+      SELVEDGE_ORCHESTRATOR_PORT: 'off',
+    },
   })
 
 describe.each(['check', 'users'])('selvedge %s', (command) => {

@@ -1,7 +1,7 @@
 /** The registers hold nothing that the product does not use, and the check can fail. */
 import { describe, expect, it } from 'vitest'
 import { commands } from '#cli/commands.ts'
-import { registers, unreadOptions, unusedEntries } from './registers.ts'
+import { limitsDeclaredTwice, registers, unreadOptions, unusedEntries } from './registers.ts'
 import { file, wholeTree } from './tree.ts'
 
 const tree = wholeTree()
@@ -12,6 +12,8 @@ describe.each(Object.entries(registers))('every %s', (_kind, register) => {
     expect(unusedEntries(tree, register)).toEqual([])
   })
 })
+
+it('no limit is declared twice', () => expect(limitsDeclaredTwice(tree)).toEqual([]))
 
 it('every option of a command is read', () => {
   const options = commands.flatMap((command) => command.options)
@@ -25,6 +27,13 @@ describe('the check', () => {
   it('sees an entry nobody uses, even when a longer name is used', () => {
     const files = [file('runtime/http/a.ts', 'limits.pageMax.value + limits.pageDefaults.value')]
     expect(unusedEntries(files, register)).toEqual(['pageDefault'])
+  })
+
+  it('sees a limit that two files declare', () => {
+    const files = ['a', 'b'].map((name) =>
+      file(`runtime/base/limits/${name}.ts`, `  pageMax: limit(1, 'ms'),\n  ${name}: limit(2, 'ms'),\n`),
+    )
+    expect(limitsDeclaredTwice(files)).toEqual(['pageMax'])
   })
 
   it('sees an option that is only declared', () => {

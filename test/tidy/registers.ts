@@ -41,6 +41,14 @@ export function unusedEntries(files: readonly TreeFile[], { path, entries, use }
   })
 }
 
+/** Limits that two files of the table declare: the later one would replace the other unnoticed. */
+export function limitsDeclaredTwice(files: readonly TreeFile[]): string[] {
+  const declared = files
+    .filter(({ path }) => path.startsWith('runtime/base/limits/'))
+    .flatMap(({ text }) => [...text.matchAll(/^ {2}(\w+): limit\(/gm)].map(([, name]) => name!))
+  return declared.filter((name, index) => declared.indexOf(name) < index)
+}
+
 /** Options of commands that are only declared: `name: '...'`, and no setting as `path`. */
 export function unreadOptions(files: readonly TreeFile[], options: readonly Option[]): string[] {
   const texts = files.filter(isProduct).filter(({ path }) => path.startsWith('runtime/cli/'))

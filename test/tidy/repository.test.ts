@@ -8,6 +8,7 @@ import {
   brokenRecords,
   deadLinks,
   deadPaths,
+  deadPointers,
   hugeFiles,
   lockedGaps,
   lockedHosts,
@@ -47,6 +48,7 @@ describe('the repository', () => {
     expect(textOf('docs/architecture.md')).toContain('`broker/commit/door.ts`')
     expect(deadPaths(tree)).toEqual([])
   })
+  it('has comments that name files which exist', () => expect(deadPointers(tree)).toEqual([]))
   it('has fresh reference pages', () => expect(stalePages(tree)).toEqual([]))
 })
 
@@ -90,6 +92,10 @@ describe('the checks', () => {
     expect(deadLinks([file('docs/a.md', '[b](b.md#part)'), file('docs/b.md', '')])).toEqual([])
     const named = file('docs/a.md', '`room/a.ts`, `room/b.ts` and `test/kit/c.ts`')
     expect(deadPaths([named, file('runtime/room/a.ts', ''), file('test/kit/c.ts', '')])).toHaveLength(1)
+    const pointing = file('runtime/room/a.ts', '/** See `b.ts`, `room/c.ts` and `d.ts`. */')
+    expect(deadPointers([pointing, file('runtime/room/b.ts', ''), file('plugins/room/c.ts', '')])).toEqual([
+      'runtime/room/a.ts names d.ts, which does not exist',
+    ])
     expect(stalePages([]).length).toBeGreaterThan(3)
   })
 })

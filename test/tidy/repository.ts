@@ -4,7 +4,8 @@
  */
 import { absentOptionals } from '#scripts/complete-lock.ts'
 import { referencePages } from '#scripts/document.ts'
-import type { TreeFile } from './tree.ts'
+import { commentsOf } from './prose.ts'
+import { isProduct, type TreeFile } from './tree.ts'
 
 const fileBytesMax = 200 * 1024
 
@@ -108,6 +109,22 @@ export function deadPaths(files: readonly TreeFile[]): string[] {
         .filter((named) => !paths.has(named) && !paths.has(`runtime/${named}`))
         .map((named) => `${path} names ${named}, which does not exist`),
     )
+}
+
+/** Files that comments of the product name, in backticks: each is a file, or the end of its path. */
+export function deadPointers(files: readonly TreeFile[]): string[] {
+  const ends = new Set(
+    files.flatMap(({ path }) => {
+      const parts = path.split('/')
+      return parts.map((_, i) => parts.slice(i).join('/'))
+    }),
+  )
+  return files.filter(isProduct).flatMap((one) =>
+    commentsOf(one)
+      .flatMap((comment) => [...comment.matchAll(/`([\w./-]*\w\.ts)`/g)].map(([, named]) => named!))
+      .filter((named) => !ends.has(named))
+      .map((named) => `${one.path} names ${named}, which does not exist`),
+  )
 }
 
 /** Generated pages that differ from what the code says today. */

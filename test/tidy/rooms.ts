@@ -73,7 +73,17 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   uplink: ['connection', 'steps', 'centre', 'progress', 'backfill', 'reconcile', 'live'],
   base: ['register', 'limits', 'time', 'process', 'load', 'pages'],
   mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
-  'plugins/patterns': ['models', 'windows', 'events', 'groups', 'registrations', 'training'],
+  'plugins/orchestrator': [
+    'cache',
+    'clients',
+    'context',
+    'subscriptions',
+    'notifications',
+    'failures',
+    'amqp',
+    'proxy',
+  ],
+  'plugins/patterns': ['models', 'windows', 'events', 'labelling', 'groups', 'registrations', 'training'],
   'plugins/quality': ['measures', 'entities', 'streams', 'sources', 'operator', 'brokers'],
   'plugins/virtual-sensors': [
     'requests',
@@ -91,7 +101,6 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
     'anomalies',
     'rules',
     'models',
-    'models',
     'detection',
     'entities',
     'streams',
@@ -101,6 +110,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
     'brokers',
   ],
   'plugins/search': ['schema', 'reads', 'transports'],
+  client: ['routes', 'streams', 'requests', 'subscriptions'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
   config: ['schema', 'checks', 'load'],
   inference: ['onnx', 'child', 'folders', 'calls'],
@@ -109,6 +119,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
 /** The room of each library; of `ws` one serves and the other opens connections. A library without a line here may be used nowhere in the product. */
 const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   amqplib: 'delivery',
+  '@redis/client': 'host',
   'better-sqlite3': 'store',
   'mqtt-packet': 'mqtt',
   hono: 'http',

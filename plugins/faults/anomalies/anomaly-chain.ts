@@ -6,7 +6,13 @@
  * history after a restart.
  */
 import { createAlarmDiscipline } from './alarm-discipline.ts'
-import { type Approach, type ApproachChoice, type ApproachTask, chooseApproach } from './approach.ts'
+import {
+  type Approach,
+  type ApproachChoice,
+  type ApproachTask,
+  type ChooseApproach,
+  chooseApproach,
+} from './approach.ts'
 import { type ArimaDetector, createArimaDetector } from './arima-detector.ts'
 import { createDirichletStates } from './dirichlet-states.ts'
 import { createNeighbourLibrary } from './neighbour-library.ts'
@@ -24,11 +30,8 @@ export interface ChainOptions {
   readonly approach?: Approach
   /** Compares the latest values with the history; costs more time and memory. */
   readonly withNeighbourLibrary?: boolean
-  /**
-   * Receives the history when the approach is to be chosen again, and adopts the choice later; a worker can
-   * make it. Omitted: it is made at once, within some 20 ms.
-   */
-  readonly choose?: (task: ApproachTask, adopt: (choice: ApproachChoice) => void) => void
+  /** Chooses the approach later, as in a thread. Omitted: it is chosen at once, within some 20 ms. */
+  readonly choose?: ChooseApproach | undefined
 }
 
 export interface AnomalyJudgement {
@@ -40,10 +43,13 @@ export interface AnomalyJudgement {
   readonly evidence: number
   /** True once for an abnormal condition. */
   readonly isAlarm: boolean
-  readonly expected: number | undefined
-  /** A usual distance of values from the expected one. */
-  readonly deviation: number | undefined
   readonly method: Approach
+}
+
+export interface AnomalyPrediction {
+  readonly expected: number
+  /** A usual distance of values from the expected one. */
+  readonly deviation: number
 }
 
 /** From so many values on they are judged. */
@@ -93,21 +99,30 @@ export function createAnomalyChain(options: ChainOptions = {}) {
   })
   let arima: { readonly detector: ArimaDetector; readonly tail: typeof tails.model } | undefined
   let nextChoiceAt = firstChoiceAt
+  let isChoosing = false
 
   const isArima = (): boolean => arima !== undefined && arima.tail.count() >= calibratedFrom
 
   function chooseIfDue(): void {
-    if (history.slot() < nextChoiceAt || options.approach === 'dirichlet-process') return
+    const isDue = history.slot() >= nextChoiceAt && options.approach !== 'dirichlet-process'
+    if (!isDue || isChoosing) return
     nextChoiceAt *= 2
-    const task: ApproachTask = {
+    const task = (): ApproachTask => ({
       values: history.values(),
       firstSlot: history.firstSlot(),
       isArimaForced: options.approach === 'seasonal-arima',
       ...(periodSlots !== undefined && { periodSlots }),
       ...(options.preferredPeriods !== undefined && { preferredPeriods: options.preferredPeriods }),
+    })
+    if (options.choose === undefined) {
+      adopt(chooseApproach(task()))
+      return
     }
-    if (options.choose === undefined) adopt(chooseApproach(task))
-    else options.choose(task, adopt)
+    isChoosing = true
+    options.choose(task, (choice) => {
+      isChoosing = false
+      if (choice !== undefined) adopt(choice)
+    })
   }
 
   function adopt({ model }: ApproachChoice): void {
@@ -147,7 +162,8 @@ export function createAnomalyChain(options: ChainOptions = {}) {
   const distance = (raw: number | undefined): number | undefined =>
     raw === undefined ? undefined : raw / scale.deviation()
 
-  function predict() {
+  function predict(): AnomalyPrediction | undefined {
+    if (scale.count() < judgedFrom) return undefined
     if (isArima()) return arima!.detector.predict()
     return {
       expected: scale.location() + states.expected() * scale.deviation(),
@@ -156,7 +172,6 @@ export function createAnomalyChain(options: ChainOptions = {}) {
   }
 
   function judge(value: number, learns: boolean): AnomalyJudgement {
-    const prediction = predict()
     const method: Approach = isArima() ? 'seasonal-arima' : 'dirichlet-process'
     const evidence = evidenceOf(value, learns)
     const likelihood = tails.sum.take(evidence, learns)
@@ -165,19 +180,19 @@ export function createAnomalyChain(options: ChainOptions = {}) {
       score: likelihood === 1 ? 0 : -Math.log10(likelihood),
       evidence,
       isAlarm: discipline.take(evidence),
-      ...prediction,
       method,
     }
   }
 
   /** A missing value, or one of the first. */
   function unjudged(): AnomalyJudgement {
-    const prediction = scale.count() >= judgedFrom ? predict() : { expected: undefined, deviation: undefined }
     const method: Approach = isArima() ? 'seasonal-arima' : 'dirichlet-process'
-    return { likelihood: 1, score: 0, evidence: 0, isAlarm: false, ...prediction, method }
+    return { likelihood: 1, score: 0, evidence: 0, isAlarm: false, method }
   }
 
   return Object.freeze({
+    /** The value of the next slot, before it is known; undefined after less than ten values. */
+    predict,
     /**
      * Judges the value of the next slot; undefined is a missing value. The detectors learn from it if
      * `learns` is true.

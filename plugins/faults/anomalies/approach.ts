@@ -1,7 +1,7 @@
 /**
  * Chooses the approach of a stream from its history: seasonal ARIMA if a period is given or found and the
- * history is long and complete enough, else the Dirichlet-process state model. Fits the ARIMA. Pure; takes
- * milliseconds.
+ * history is long and complete enough, else the Dirichlet-process state model. Fits the ARIMA. Pure; a fit
+ * takes some 20 ms.
  */
 import { medianOf } from '#statistics/median.ts'
 import { detectPeriod, periodsMin } from './period.ts'
@@ -26,6 +26,15 @@ export interface ApproachChoice {
   readonly approach: Approach
   readonly model?: ArimaModel
 }
+
+/**
+ * Makes a choice later: takes the task when it is free for it, and reports the choice, undefined if none
+ * could be made.
+ */
+export type ChooseApproach = (
+  task: () => ApproachTask,
+  adopt: (choice: ApproachChoice | undefined) => void,
+) => void
 
 const historyMin = 200
 const completenessMin = 0.8

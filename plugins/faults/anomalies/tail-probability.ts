@@ -60,15 +60,14 @@ export function createTailProbability() {
     return (weight / count) * (1 + (tailShape * (score - start)) / scale) ** (-1 / tailShape)
   }
 
-  function probabilityOf(score: number): number {
-    const above = weightFrom(binOf(score))
+  function probabilityOf(score: number, bin: number): number {
+    const above = weightFrom(bin)
     const empirical = (1 + above) / (count + 1)
     if (count < tailFrom || above > Math.max(tailCountMin, tailShare * count)) return empirical
     return tailOf(score) ?? empirical
   }
 
-  function learn(score: number): void {
-    const bin = binOf(score)
+  function learn(bin: number): void {
     bins[bin]!++
     blocks[Math.floor(bin / blockSize)]!++
     count++
@@ -93,8 +92,9 @@ export function createTailProbability() {
   return Object.freeze({
     /** The probability of a score at least as large as this one; learned afterwards if wanted. */
     take(score: number, learns: boolean): number {
-      const probability = Math.max(1e-12, Math.min(1, probabilityOf(score)))
-      if (learns) learn(score)
+      const bin = binOf(score)
+      const probability = Math.max(1e-12, Math.min(1, probabilityOf(score, bin)))
+      if (learns) learn(bin)
       return probability
     },
     count: (): number => count,

@@ -2,52 +2,35 @@
  * Opens the broker that the settings name: this gateway's own, whose changes come through the log, or a
  * remote one. The subscriptions at the own broker only show what is watched.
  */
-import { limits } from '#base/limits/limits.ts'
-import { GatewayError } from '#base/register/errors.ts'
-import { createOwnSubscriptions } from '#client/own-subscriptions.ts'
+import { type BrokerSettings, chosenBroker, mdr, unsubscribeFormer } from '#client/requests/chosen-broker.ts'
+import { createSentEntityWriter } from '#client/requests/client-writes.ts'
+import { createOwnSubscriptions } from '#client/subscriptions/own-subscriptions.ts'
 import type { Host } from '#contract'
 import { createLogFollower, type LogFollowerPorts } from './log-follower.ts'
 import { createRemoteFollower } from './remote-follower.ts'
-import type { BrokerSettings, WatchedBroker } from './watched-broker.ts'
+import type { WatchedBroker } from './watched-broker.ts'
 import { openSubscriptionFacts, type SubscriptionFacts } from './watched-broker-statements.ts'
 import { subscriptionIds, watched } from './watches.ts'
 
 export interface WatchedBrokerPorts
-  extends Pick<LogFollowerPorts, 'streams' | 'watching' | 'saving' | 'table' | 'restored'> {
+  extends Pick<LogFollowerPorts, 'streams' | 'watching' | 'saving' | 'table' | 'restored' | 'missed'> {
   readonly host: Host<BrokerSettings, 'mdr' | 'changes' | 'database' | 'remote'>
 }
 
-const own = 'mdr'
-
 export function openWatchedBroker(ports: WatchedBrokerPorts): WatchedBroker {
   const { host } = ports
-  const { broker } = host.settings
-  const isOwn = broker === own || host.isOwn(broker)
-  const facts = openSubscriptionFacts(host.database, isOwn ? own : broker)
-  if (facts.former !== undefined) void unsubscribe(facts.former, host)
-  return isOwn ? openOwnBroker(ports, facts) : createRemoteFollower({ ...ports, facts })
-}
-
-/** Tries once: a broker that is unreachable keeps subscriptions whose notifications are rejected. */
-async function unsubscribe(
-  { address, ids }: NonNullable<SubscriptionFacts['former']>,
-  host: WatchedBrokerPorts['host'],
-): Promise<void> {
-  const remote = address === own ? undefined : host.remote({ url: address, isConfigured: true })
-  for (const id of ids)
-    await (remote ?? host.mdr).exchange({
-      method: 'DELETE',
-      path: `/ngsi-ld/v1/subscriptions/${encodeURIComponent(id)}`,
-      timeoutMs: limits.clientRequestMs.value,
-    })
-  remote?.close()
+  const chosen = chosenBroker(host)
+  const facts = openSubscriptionFacts(host.database, chosen)
+  if (facts.former !== undefined) void unsubscribeFormer(facts.former, host)
+  return chosen === mdr ? openOwnBroker(ports, facts) : createRemoteFollower({ ...ports, facts })
 }
 
 function openOwnBroker({ host, ...ports }: WatchedBrokerPorts, row: SubscriptionFacts): WatchedBroker {
-  const { mdr, changes, clock, log, signal, addresses } = host
-  const follower = createLogFollower({ ...ports, changes, clock, log, signal })
+  const { mdr: broker, changes, clock, log, signal, addresses } = host
+  const startedAt = clock.now() - performance.now()
+  const follower = createLogFollower({ ...ports, startedAt, changes, clock, log, signal })
   const subscriptions = createOwnSubscriptions({
-    broker: mdr,
+    broker,
     plugin: 'faults',
     watches: watched,
     idPrefix: subscriptionIds,
@@ -57,35 +40,27 @@ function openOwnBroker({ host, ...ports }: WatchedBrokerPorts, row: Subscription
     log,
     signal,
   })
-  const check = (): void =>
-    void subscriptions.check().catch((error: unknown) => {
-      log.error('plugin.failed', { plugin: 'faults', during: 'checking subscriptions', error })
-    })
-  const timer = setInterval(check, limits.ownSubscriptionsCheckMs.value).unref()
 
   return Object.freeze({
-    port: mdr,
+    port: broker,
     entityOf: (id) => changes.entity(id)?.entity(),
     cursor: follower.cursor,
-    isBehind: () => (follower.cursor()?.position ?? -1) < changes.position(),
+    isBehind: follower.isBehind,
     async start() {
       await follower.start()
-      check()
+      subscriptions.checkSoon()
     },
     status: () => ({
-      broker: mdr.address,
+      broker: broker.address,
       isReading: follower.isReading(),
       position: follower.cursor()?.position ?? null,
       log: changes.position(),
       failures: subscriptions.failures(),
     }),
-    async receive() {
-      // Notifications of this broker come through the log, so none has a secret.
-      throw new GatewayError('http.unauthorized', 'no subscription has this callback')
-    },
+    receive: createSentEntityWriter(broker, clock.now),
     complaints: () => [],
     async close() {
-      clearInterval(timer)
+      subscriptions.close()
       await follower.close()
     },
   } satisfies WatchedBroker)

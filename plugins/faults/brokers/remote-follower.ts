@@ -3,29 +3,28 @@
  * a callback whose path ends with a secret. After an interruption the observations since the newest judged
  * one are read from the history of the broker, if it has any.
  */
-import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import { createBrokerFollower, type FollowedFacts } from '#client/broker-follower.ts'
-import type { BrokerItems } from '#client/broker-messages.ts'
-import { readAll } from '#client/broker-reading.ts'
-import { createBrokerClient, type RequestTrouble } from '#client/broker-requests.ts'
-import { checkSignature, signatureOf } from '#client/callback-signature.ts'
-import { bodyItems, createItemReader } from '#client/received-entities.ts'
-import { isHiddenFrom } from '#client/silence.ts'
-import { timedResult } from '#client/stream-entities.ts'
+import { type BrokerItems, nonEmpty } from '#client/requests/broker-messages.ts'
+import { readAll } from '#client/requests/broker-reading.ts'
+import type { RequestTrouble } from '#client/requests/broker-requests.ts'
+import { type BrokerSettings, openRemoteBroker } from '#client/requests/chosen-broker.ts'
+import { bodyItems, createItemReader } from '#client/requests/received-entities.ts'
+import { timedResult } from '#client/streams/stream-entities.ts'
+import { createBrokerFollower, type FollowedFacts } from '#client/subscriptions/broker-follower.ts'
+import { checkSignature, signatureOf } from '#client/subscriptions/callback-signature.ts'
 import { type Host, type Json, streamHistory } from '#contract'
-import { iotStream, sosa } from '#contract/vocabulary.ts'
+import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { LogFollowerPorts } from './log-follower.ts'
-import type { BrokerSettings, WatchedBroker } from './watched-broker.ts'
+import type { WatchedBroker } from './watched-broker.ts'
 import type { SubscriptionFacts } from './watched-broker-statements.ts'
 import { subscriptionIds, watched } from './watches.ts'
 
 export interface RemoteFollowerPorts
-  extends Pick<LogFollowerPorts, 'streams' | 'watching' | 'saving' | 'table' | 'restored'> {
+  extends Pick<LogFollowerPorts, 'streams' | 'watching' | 'saving' | 'table' | 'restored' | 'missed'> {
   readonly host: Host<BrokerSettings, 'remote'>
   readonly facts: SubscriptionFacts
 }
@@ -33,28 +32,22 @@ export interface RemoteFollowerPorts
 /** A longer time between two observations is looked up in the history of the broker, in intervals. */
 const gapIntervals = 1.5
 
-/** Entities that describe come before those that they describe, and observations last. */
+/** Entities that describe come before those that they describe; qualities and observations come last. */
 const readOrder = [
   sosa.Platform,
   sosa.ObservableProperty,
   sosa.Sensor,
   iotStream.IotStream,
+  qoi.Quality,
   iotStream.StreamObservation,
 ]
 const orderOf = ({ type }: Entity): number =>
   Math.max(...listOf(type).map((one) => readOrder.indexOf(one as (typeof readOrder)[number])))
 
 export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker {
-  const { host, streams, watching, saving, table, restored, facts: row } = ports
+  const { host, streams, watching, saving, table, restored, missed, facts: row } = ports
   const { clock, log, signal } = host
-  const { broker, tenant, tokenFile, caFile, pagesPerSecond, callbackUrl } = host.settings
-  const port = host.remote({ url: broker, tenant, tokenFile, caFile, isConfigured: true })
-  const client = createBrokerClient({
-    port,
-    signal,
-    monotonic: clock.monotonic,
-    paceMs: 1000 / pagesPerSecond,
-  })
+  const { port, client } = openRemoteBroker(host)
   const parse = createItemReader()
   let hasHistory = true
   let taking: Promise<void> = Promise.resolve()
@@ -65,16 +58,15 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
   let state: 'following' | RequestTrouble['kind'] | undefined
   let notifications = 0
   let isReading = true
-
-  const base = (): string | undefined => callbackUrl ?? host.addresses()[0]
-  const callback = (purpose: string): string | undefined =>
-    base() && `${base()}/monitoring/callback/${purpose}.${signatureOf(row.secret(), purpose)}`
+  /** Since when notifications may be missing; undefined while the broker is followed. */
+  let unheardSince = table.cursor()?.committed
 
   /** Takes entities, those that describe others first. */
   async function take(given: readonly Entity[]): Promise<void> {
+    noteUnheard()
     for (const entity of given.toSorted((a, b) => orderOf(a) - orderOf(b))) {
       if (orderOf(entity) < 0) continue
-      entities.set(entity.id, entity)
+      if (!listOf(entity.type).includes(qoi.Quality)) entities.set(entity.id, entity)
       streams.take(entity)
       if (hasGap(entity)) await catchUp(entity)
       observe(entity)
@@ -116,6 +108,8 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
     }
     const stream = streams.observedBy(entity.id)
     if (stream === undefined) return
+    // The broker has recorded all along: a gap in its history is one of the stream.
+    if (slices.length > 0) stream.record.downMs = 0
     for (const value of slices.toReversed().flat())
       watching.observe(stream, entity.id, { ...value, committedAt: clock.now() })
   }
@@ -125,8 +119,8 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
     hasHistory = true
     const seen = new Set<string>()
     const trouble = await readAll(readOrder, { client, monotonic: clock.monotonic }, async ({ items }) => {
-      for (let at = 0; at < items.length; at += limits.faultsReadPage.value) {
-        const page = parse(items.slice(at, at + limits.faultsReadPage.value), clock.now()).entities
+      for (let at = 0; at < items.length; at += limits.clientReadPage.value) {
+        const page = parse(items.slice(at, at + limits.clientReadPage.value), clock.now()).entities
         for (const { id } of page) seen.add(id)
         await inTurn(() => take(page))
         await yieldToEventLoop()
@@ -139,6 +133,14 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
     saving.soon()
     log.info('faults.read', { streams: streams.size() })
     return undefined
+  }
+
+  /** Excuses the time since the broker was followed, before anything that arrives is judged. */
+  function noteUnheard(): void {
+    if (unheardSince === undefined) return
+    const to = clock.now()
+    missed({ from: unheardSince, to })
+    unheardSince = to
   }
 
   /** Runs one work after the other, so that observations of a stream stay in order. */
@@ -163,6 +165,11 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
       state: () => state,
       facts: () => facts,
       set(change) {
+        if (change.state === 'following') {
+          noteUnheard()
+          unheardSince = undefined
+        } else if (change.state !== undefined && state === 'following')
+          unheardSince = Date.parse(facts.heardAt ?? '') || clock.now()
         state = change.state ?? state
         if (change.facts === undefined) return
         const before = JSON.stringify(facts.subscriptions)
@@ -172,9 +179,9 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
     },
     read,
     isNotified: () => notifications > 0,
-    reportError: (during) => (error) => log.error('plugin.failed', { plugin: 'faults', during, error }),
-    callback,
-    notifying: () => ({ base: base() ?? '', isHidden: isHiddenFrom(port.address, base() ?? '') }),
+    base: () => host.settings.callbackUrl ?? host.addresses()[0],
+    callback: (base, purpose) =>
+      `${base}/monitoring/callback/${purpose}/${signatureOf(row.secret(), purpose)}`,
     clock,
     log,
     signal,
@@ -182,10 +189,7 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
 
   function received(body: Json): BrokerItems {
     const { items, context } = bodyItems(body)
-    const given = parse(items, clock.now(), context)
-    if (given.entities.length === 0 && given.deleted.length === 0)
-      throw badRequestData(given.unreadable[0] ?? 'has no entity', 'data')
-    return given
+    return nonEmpty(parse(items, clock.now(), context))
   }
 
   return Object.freeze({
@@ -199,14 +203,13 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
         watching.begin(stream, detector)
         restored(stream)
       }
-      while (base() === undefined && !signal.aborted)
-        await delay(limits.indexStartMs.value, undefined, { ref: false })
       followed.start()
     },
     async receive(body, secret) {
-      const [purpose = '', sign = ''] = secret.split('.')
-      checkSignature(sign, signatureOf(row.secret(), purpose))
-      notifications++
+      if (secret !== undefined) {
+        checkSignature(secret.signature, signatureOf(row.secret(), secret.purpose))
+        notifications++
+      }
       const { entities: given, deleted } = received(body)
       if (waiting >= limits.faultsNotificationsMax.value)
         throw new GatewayError('http.busy', 'too many notifications are queued', { retryAfterSeconds: 1 })
@@ -214,14 +217,10 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
         await take(given)
         for (const id of deleted) remove(id)
       })
-      followed.reportHeard()
+      if (secret !== undefined) followed.reportHeard()
     },
     status: () => ({ broker: port.address, state: state ?? 'new', ...facts, isReading, notifications }),
-    complaints: () => {
-      if (state === 'down' || state === 'refused')
-        return [`${port.address} is ${state}: ${facts.reason ?? ''}`]
-      return facts.silence === undefined ? [] : [`${port.address}: ${facts.silence.reason}`]
-    },
+    complaints: followed.complaints,
     async close() {
       await followed.close()
       port.close()

@@ -3,7 +3,8 @@
  * there.
  */
 import { randomBytes } from 'node:crypto'
-import type { SubscriptionIds } from '#client/own-subscriptions.ts'
+import type { FormerBroker } from '#client/requests/chosen-broker.ts'
+import type { SubscriptionIds } from '#client/subscriptions/own-subscriptions.ts'
 import type { PluginDatabase } from '#contract'
 
 /** Migration steps. */
@@ -27,7 +28,7 @@ export interface SubscriptionFacts {
   /** Signs the addresses of callbacks. */
   readonly secret: () => string
   /** The broker that was watched before, if it was another one. */
-  readonly former: { readonly address: string; readonly ids: readonly string[] } | undefined
+  readonly former: FormerBroker | undefined
 }
 
 interface BrokerRow {
@@ -40,7 +41,11 @@ interface BrokerRow {
 export function openSubscriptionFacts(database: PluginDatabase, address: string): SubscriptionFacts {
   const put = database.prepare('INSERT OR REPLACE INTO watched_broker VALUES (1, ?, ?, ?)')
   const get = database.prepare('SELECT address, secret, subscriptions FROM watched_broker')
-  const clear = ['streams', 'cursor'].map((table) => database.prepare(`DELETE FROM ${table}`))
+  const clear = [
+    'DELETE FROM stream_saves',
+    'DELETE FROM cursor',
+    "UPDATE replacements SET wish = 'unwanted'",
+  ].map((statement) => database.prepare(statement))
   const stored = get.get() as BrokerRow | undefined
   if (stored?.address !== address)
     database.transaction(() => {
@@ -58,7 +63,10 @@ export function openSubscriptionFacts(database: PluginDatabase, address: string)
     },
     secret: () => secret,
     former: isOther
-      ? { address: stored.address, ids: Object.values(JSON.parse(stored.subscriptions) as SubscriptionIds) }
+      ? {
+          address: stored.address,
+          subscriptions: Object.values(JSON.parse(stored.subscriptions) as SubscriptionIds),
+        }
       : undefined,
   } satisfies SubscriptionFacts)
 }

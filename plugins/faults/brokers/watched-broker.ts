@@ -1,17 +1,8 @@
 /** The broker whose streams are watched: this gateway's own, or a remote one. */
 import type { BrokerPort, Json } from '#contract'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { CallbackSecret } from '#plugins/faults/operator/monitoring-routes.ts'
 import type { JudgedUntil } from '#plugins/faults/streams/watched-stream-statements.ts'
-
-export interface BrokerSettings {
-  /** mdr, or the address of the broker. */
-  readonly broker: string
-  readonly tenant?: string | undefined
-  readonly tokenFile?: string | undefined
-  readonly caFile?: string | undefined
-  readonly pagesPerSecond: number
-  readonly callbackUrl?: string | undefined
-}
 
 export interface WatchedBroker {
   /** Where findings are written. */
@@ -25,10 +16,11 @@ export interface WatchedBroker {
   /** Begins to follow the broker; settles when the streams that exist are known. */
   start(): Promise<void>
   /**
-   * Takes the body of a callback; settles when it is judged.
-   * @param secret the last part of the path. @throws http.unauthorized, ngsi-ld.bad-request-data
+   * Takes the body of a callback; settles when it is judged. Without a secret it is a write by its sender,
+   * who has the access of the listener.
+   * @throws http.unauthorized, ngsi-ld.bad-request-data
    */
-  receive(body: Json, secret: string): Promise<void>
+  receive(body: Json, secret: CallbackSecret | undefined): Promise<void>
   readonly status: () => object
   readonly complaints: () => readonly string[]
   close(): Promise<void>

@@ -11,16 +11,19 @@ const exact: ReadonlySet<string> = new Set([
   'low',
   'high',
   'resting',
+  'kinds',
   'running',
   'previous',
   'lastGood',
 ])
+/** Members that follow from others begin with this, and are computed anew instead of stored. */
+const derived = 'derived'
 const digitsInLists = 3
 const digits = 7
 
 type State = { [name: string]: unknown }
 
-export function packed(state: object): Json[] {
+export function packedState(state: object): Json[] {
   const leaves: Json[] = []
   pack(state as State, leaves)
   return leaves
@@ -28,6 +31,7 @@ export function packed(state: object): Json[] {
 
 function pack(state: State, leaves: Json[]): void {
   for (const [name, value] of Object.entries(state)) {
+    if (name.startsWith(derived)) continue
     if (exact.has(name)) leaves.push(structuredClone(value) as Json)
     else if (Array.isArray(value)) {
       leaves.push(value.length)
@@ -50,6 +54,7 @@ export function unpack(state: object, leaves: Json | undefined): boolean {
 function fill(state: State, leaves: readonly Json[], from: number): number {
   let at = from
   for (const [name, value] of Object.entries(state)) {
+    if (name.startsWith(derived)) continue
     if (exact.has(name)) state[name] = structuredClone(leaves[at++])
     else if (Array.isArray(value)) {
       const length = Number(leaves[at++])

@@ -1,6 +1,7 @@
 /**
  * The settable numbers of fault detection, with their defaults, and the times that follow from a stream's
- * interval.
+ * interval. They are enforced elsewhere: those of equal values in `rules/stuck-rule.ts`, of dropouts in
+ * `rules/times-rule.ts`, of persistence and of good samples in `state-machine.ts`.
  */
 import type { MachineLimits } from './state-machine.ts'
 

@@ -56,6 +56,16 @@ export function learnGood(state: RecoveryState, { time, value, slots }: Observed
   state.lastGood = { value, time }
 }
 
+/** A difference of so many standard errors says something new. */
+const newErrors = 0.1
+
+/** Whether an estimate says something that an earlier one of the same fault does not. */
+export function isNewEstimate(now: Estimate, before: Estimate | undefined): boolean {
+  if (before === undefined || now.method !== before.method) return true
+  const least = newErrors * now.error
+  return Math.abs(now.value - before.value) > least || Math.abs(now.error - before.error) > least
+}
+
 /** Undefined without neighbours before the first good sample. */
 export function estimateAt(
   state: RecoveryState,

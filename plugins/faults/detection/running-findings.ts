@@ -5,14 +5,18 @@
  */
 import type { FaultClass, FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
 
+/** Classes that one event often has several of. */
 const learnedClasses: ReadonlySet<FaultClass> = new Set([
   'spike',
   'noise',
+  'rate',
   'bias',
   'gain',
   'drift',
   'anomaly',
 ])
+/** Definite findings of these classes follow from several events, or from a stated limit. */
+const ownEvents: ReadonlySet<FaultClass> = new Set(['spike', 'rate'])
 const quietSamples = 30
 
 export interface FindingsState {
@@ -30,8 +34,11 @@ export interface FindingChanges {
   readonly ended: readonly FaultFinding[]
 }
 
+const noChanges: FindingChanges = { begun: [], ended: [] }
+
 export function takeMatches(state: FindingsState, matches: readonly Match[], time: number): FindingChanges {
   state.sinceLearned++
+  if (matches.length === 0 && state.running.length === 0) return noChanges
   const begun = matches
     .filter((match) => isNews(state, match, time))
     .map((match) => toFinding(state.running.find((one) => one.match.class === match.class)!.match))
@@ -47,7 +54,8 @@ export function takeMatches(state: FindingsState, matches: readonly Match[], tim
 function isNews(state: FindingsState, match: Match, time: number): boolean {
   const running = state.running.find((one) => one.match.class === match.class)
   if (running === undefined) {
-    if (learnedClasses.has(match.class)) {
+    const isOwnEvent = match.kind === 'definite' && ownEvents.has(match.class)
+    if (learnedClasses.has(match.class) && !isOwnEvent) {
       if (state.sinceLearned < quietSamples) return false
       state.sinceLearned = 0
     }

@@ -36,8 +36,10 @@ describe('the state machine', () => {
     expect([stateAfter('alarm'), stateAfter('definite')]).toEqual(['normal', 'recovering'])
   })
 
-  it('returns from recovering to fault when the alarms persist', () => {
-    expect(statesOf(['definite', 'good', 'alarm']).at(-1)).toBe('fault')
+  it('returns from recovering to fault when alarms persist anew', () => {
+    expect(statesOf(['definite', 'good', 'alarm']).at(-1)).toBe('recovering')
+    const again = Array.from({ length: 5 }, () => 'alarm' as const)
+    expect(statesOf(['definite', 'good', ...again]).at(-1)).toBe('fault')
   })
 
   it('counts persistence in samples of the stream, within its bounds', () => {

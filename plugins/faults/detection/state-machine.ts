@@ -1,8 +1,9 @@
 /**
  * The state of a stream: normal, anomaly, fault, recovering. A leaky counter turns an anomaly that persists
  * into a fault; a definite rule does so at once. A fault ends in two steps: the first good sample leads to
- * recovering, and a number of good samples to normal. A single alarm among them does not count. Counts
- * samples only, so a replay gives the states of a live feed.
+ * recovering, and a number of good samples to normal. Alarms among them do not count, unless they persist
+ * anew. Counts samples only, so a replay gives the states of a live feed. `detection-settings.ts` has both
+ * counts.
  */
 
 export type StreamState = 'normal' | 'anomaly' | 'fault' | 'recovering'
@@ -37,7 +38,10 @@ export function takeOpinion(
   const isFault = opinion !== 'good' && machine.alarms >= persistenceSamples
   if (isFault || state === 'fault') machine.good = Number(opinion === 'good')
   else if (opinion === 'good') machine.good = good + 1
-  if (state === 'fault') machine.state = opinion === 'good' ? 'recovering' : 'fault'
+  if (state === 'fault' && opinion === 'good') {
+    machine.state = 'recovering'
+    machine.alarms = 0
+  } else if (state === 'fault') machine.state = 'fault'
   else if (isFault) machine.state = 'fault'
   else if (state !== 'recovering') machine.state = machine.alarms > 0 ? 'anomaly' : 'normal'
   if (machine.state === 'recovering' && machine.good >= clearSamples) {

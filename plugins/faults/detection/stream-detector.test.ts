@@ -81,14 +81,37 @@ describe('a sensor that is silent', () => {
     const detector = createStreamDetector(profile)
     for (const sample of varying(100)) detector.take(sample)
     expect(detector.nextAt()).toBe((99 + 3.5) * minute)
-    expect(detector.advance(102 * minute)).toBeUndefined()
-    const live = detector.advance(103 * minute)
+    expect(detector.advance({ time: 102 * minute })).toBeUndefined()
+    const live = detector.advance({ time: 103 * minute })
     expect(live).toMatchObject({ state: 'fault', begun: [{ class: 'dropout', begin: 100 * minute }] })
     expect(detector.nextAt()).toBeUndefined()
     const replayed = createStreamDetector(profile)
     for (const sample of varying(100)) replayed.take(sample)
     const back = { time: 110 * minute, value: 22 }
     expect(replayed.take(back)).toMatchObject({ begun: live!.begun, ended: detector.take(back).ended })
+  })
+})
+
+describe('a sensor whose gateway was down', () => {
+  const [last, down] = [99 * minute, 60 * minute]
+
+  it('is not silent in that time, and its normal gaps stay as they were', () => {
+    const detector = createStreamDetector(profile)
+    for (const sample of varying(100)) detector.take(sample)
+    expect(detector.advance({ time: last + down + 2 * minute, downMs: down })).toBeUndefined()
+    const back = detector.take({ time: last + down + 3 * minute, downMs: down, value: 22 })
+    expect(back).toMatchObject({ state: 'normal', verdict: 'ok', begun: [] })
+    expect(detector.nextAt()).toBe(last + down + 6.5 * minute)
+  })
+
+  it('is silent if the rest of the gap is too long, from its next value after that time', () => {
+    const detector = createStreamDetector(profile)
+    for (const sample of varying(100)) detector.take(sample)
+    const silent = detector.advance({ time: last + down + 4 * minute, downMs: down })
+    expect(silent).toMatchObject({
+      state: 'fault',
+      begun: [{ class: 'dropout', begin: last + down + minute }],
+    })
   })
 })
 
@@ -137,17 +160,32 @@ describe('a saved detector', () => {
   })
 })
 
+/** A daily course of `period` samples with noise, in steps of one size. */
+function cleanSamples({ seed, step, period }: { seed: number; step: number; period: number }) {
+  const random = createSeededRandom(seed)
+  const noise = (): number => (random() + random() + random() - 1.5) * 1.5
+  return Array.from({ length: 10_000 }, (_, i) => {
+    const value = Math.round((20 + 6 * Math.sin((2 * Math.PI * i) / period) + noise()) / step) * step
+    return { time: (i * 24 * 60 * minute) / period, value: Number(value.toFixed(2)) }
+  })
+}
+
 describe('clean feeds', () => {
+  it.each([
+    [0.1, 80],
+    [1, 36],
+    [1, 1000],
+  ])('by the hour do not turn a lasting noise alarm into a fault, rounded to %s', (step, seed) => {
+    const samples = cleanSamples({ seed, step, period: 24 })
+    const of = { intervalMs: 60 * minute, settings: defaultDetectionSettings, anomalies: 'none' as const }
+    expect(indexOfFault(judged(samples, of))).toBe(-1)
+  })
+
   it.each([0.01, 0.1, 0.2, 0.5, 1, 2])(
     'of a daily course with noise have no faulty sample, rounded to %s',
     (step) => {
       for (const [seed, period] of [24, 96, 288, 1440].entries()) {
-        const random = createSeededRandom(seed)
-        const noise = (): number => (random() + random() + random() - 1.5) * 1.5
-        const samples = Array.from({ length: 10_000 }, (_, i) => {
-          const value = Math.round((20 + 6 * Math.sin((2 * Math.PI * i) / period) + noise()) / step) * step
-          return { time: (i * 24 * 60 * minute) / period, value: Number(value.toFixed(2)) }
-        })
+        const samples = cleanSamples({ seed, step, period })
         const of = { intervalMs: (24 * 60 * minute) / period, settings: defaultDetectionSettings }
         expect(indexOfFault(judged(samples, of)), `period ${period}`).toBe(-1)
       }

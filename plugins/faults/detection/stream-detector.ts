@@ -5,38 +5,43 @@
  */
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { type ChainOptions, createAnomalyChain } from '#plugins/faults/anomalies/anomaly-chain.ts'
+import type { ChooseApproach } from '#plugins/faults/anomalies/approach.ts'
 import type { FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
 import { createLearnedState, interruptLearned, takeLearned } from '#plugins/faults/rules/learned-rules.ts'
 import type { NeighbourEstimate, Observed } from '#plugins/faults/rules/observed.ts'
 import { createRangeState, takeRange } from '#plugins/faults/rules/range-rule.ts'
+import { createRateState, takeRate } from '#plugins/faults/rules/rate-rule.ts'
 import { createSentinelState, takeSentinel } from '#plugins/faults/rules/sentinel-rule.ts'
 import { createStuckState, isSticking, takeStuck } from '#plugins/faults/rules/stuck-rule.ts'
 import {
   createTimesState,
   dropoutAt,
-  intervalOf,
+  learnedInterval,
+  type StreamMoment,
   takeSilence,
   takeTime,
 } from '#plugins/faults/rules/times-rule.ts'
-import { packed, unpack } from './compact-state.ts'
+import { packedState, unpack } from './compact-state.ts'
 import { type DetectionSettings, machineLimits } from './detection-settings.ts'
 import { createRecoveryState, type Estimate, estimateAt, learnGood } from './recovery.ts'
 import { createFindingsState, takeMatches } from './running-findings.ts'
-import { createMachineState, type StreamState, takeOpinion } from './state-machine.ts'
+import { createMachineState, type MachineLimits, type StreamState, takeOpinion } from './state-machine.ts'
 
 export interface DetectionProfile {
   readonly intervalMs?: number
   readonly periodMs?: number
   readonly min?: number
   readonly max?: number
+  /** Largest change that the sensor can report, in units per second. */
+  readonly maxRate?: number
   readonly settings: DetectionSettings
   /** The detectors of anomalies that no rule describes. Default: `usual`. */
   readonly anomalies?: 'usual' | 'none'
+  /** Chooses the approach of the anomaly detectors later. Default: at once. */
+  readonly choose?: ChooseApproach | undefined
 }
 
-export interface StreamSample {
-  /** observedAt in ms. */
-  readonly time: number
+export interface StreamSample extends StreamMoment {
   readonly value: number
   readonly neighbour?: NeighbourEstimate
   /** Finding of a model about the values up to this one. */
@@ -63,26 +68,48 @@ export interface StreamDetector {
   learn(samples: Iterable<StreamSample>): void
   take(sample: StreamSample): Judgement
   /** Reports that the stream was silent until this time; undefined if that says nothing. */
-  advance(time: number): Judgement | undefined
-  /** Time at which `advance` may find a dropout. */
+  advance(silence: SilentMoment): Judgement | undefined
+  /** Time at which `advance` may find a dropout, if the gateway is never down; undefined during one. */
   nextAt(): number | undefined
+  /** While a dropout lasts: the estimate for a missing sample. */
+  missing(silence: SilentMoment): Estimate | undefined
+  /** Stated or learned interval of the stream, ms. */
+  intervalMs(): number | undefined
   /** The state as JSON of about 2 KB, from which `createStreamDetector` goes on with the same verdicts. */
   saved(): JsonObject
 }
 
+/** A time without a sample, and what the neighbours report then. */
+export type SilentMoment = StreamMoment & Pick<StreamSample, 'neighbour'>
+
 /** Version of the saved form; increases when a rule changes its state. */
-const version = 1
+const version = 2
 
 const createDetectorState = () => ({
   times: createTimesState(),
   sentinel: createSentinelState(),
   range: createRangeState(),
+  rate: createRateState(),
   stuck: createStuckState(),
   learned: createLearnedState(),
+  /** Intervals whose samples the learned rules did not see. */
+  withheld: { slots: 0 },
   machine: createMachineState(),
   findings: createFindingsState(),
   recovery: createRecoveryState(),
 })
+
+/** A sample or a silence to be judged. */
+interface Judged {
+  readonly time: number
+  readonly neighbour: NeighbourEstimate | undefined
+  /** Likelihood by the anomaly detectors. */
+  readonly likelihood?: number
+  /** Findings that begin with it besides those of its matches. */
+  readonly before?: readonly FaultFinding[]
+}
+
+const none: readonly FaultFinding[] = []
 
 type DetectorState = ReturnType<typeof createDetectorState>
 
@@ -94,9 +121,9 @@ const suspiciousScore = 2.5
 /** Missing slots that the anomaly detectors see of a gap, at most. */
 const missingMax = 100
 
-function periodOf({ intervalMs, periodMs }: DetectionProfile): ChainOptions {
-  if (intervalMs === undefined || periodMs === undefined) return {}
-  return { periodSlots: Math.round(periodMs / intervalMs) }
+function chainOptions({ intervalMs, periodMs, choose }: DetectionProfile): ChainOptions {
+  if (intervalMs === undefined || periodMs === undefined) return { choose }
+  return { choose, periodSlots: Math.round(periodMs / intervalMs) }
 }
 
 /** The saved state; a fresh one if there is none or if it is of another version. */
@@ -115,31 +142,49 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
   }
   const times = { intervalMs: profile.intervalMs, dropoutSlots: settings.dropoutSlots }
 
-  const chain = profile.anomalies === 'none' ? undefined : createAnomalyChain(periodOf(profile))
-  const interval = (): number | undefined => intervalOf(state.times, times)
+  const chain = profile.anomalies === 'none' ? undefined : createAnomalyChain(chainOptions(profile))
+  const interval = (): number | undefined => learnedInterval(state.times, times)
+  let counts = { interval: interval(), limits: machineLimits(profile, interval()) }
+
+  /** The counts of the state machine; they change only with the interval. */
+  function machineCounts(): MachineLimits {
+    const now = interval()
+    if (now !== counts.interval) counts = { interval: now, limits: machineLimits(profile, now) }
+    return counts.limits
+  }
 
   /**
    * Lets the findings and the state machine take what matches now, and estimates a faulty or missing value.
    */
   function judge(
-    { time, neighbour }: { time: number; neighbour: NeighbourEstimate | undefined },
+    { time, neighbour, likelihood = 1, before = none }: Judged,
     matches: readonly Match[],
   ): Judgement {
     const { begun, ended } = takeMatches(state.findings, matches, time)
     const isDefinite = matches.some(({ kind }) => kind === 'definite')
     const opinion = isDefinite ? 'definite' : matches.length > 0 ? 'alarm' : 'good'
-    const now = takeOpinion(state.machine, opinion, machineLimits(profile, interval()))
+    const now = takeOpinion(state.machine, opinion, machineCounts())
     const verdict = isDefinite || now === 'fault' ? 'faulty' : 'ok'
-    const estimate =
-      verdict === 'faulty' ? estimateAt(state.recovery, { time, neighbour }, interval()) : undefined
-    return {
+    const judgement = {
       state: now,
       verdict,
-      likelihood: Math.min(1, ...matches.map(({ likelihood }) => likelihood)),
-      begun,
+      likelihood: matches.reduce((least, match) => Math.min(least, match.likelihood), likelihood),
+      begun: before.length === 0 ? begun : [...before, ...begun],
       ended,
-      ...(estimate !== undefined && { estimate }),
-    }
+    } as const
+    if (verdict === 'ok') return judgement
+    const estimate = estimateAt(state.recovery, { time, neighbour }, interval())
+    return estimate === undefined ? judgement : { ...judgement, estimate }
+  }
+
+  /** The first definite rule about single values that matches. */
+  function ofSingleValue(observed: Observed): Match | undefined {
+    const { maxRate } = profile
+    return (
+      takeSentinel(state.sentinel, observed) ??
+      takeRange(state.range, observed, limits) ??
+      (maxRate === undefined ? undefined : takeRate(state.rate, observed, maxRate))
+    )
   }
 
   /**
@@ -147,13 +192,19 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
    * not see it.
    */
   function matchesOf(observed: Observed): Match[] {
-    const sentinel = takeSentinel(state.sentinel, observed)
-    if (sentinel !== undefined) return [sentinel]
-    const range = takeRange(state.range, observed, limits)
-    if (range !== undefined) return [range]
+    const explained = ofSingleValue(observed)
+    if (explained !== undefined) {
+      state.withheld.slots += observed.slots
+      return [explained]
+    }
     const stuck = takeStuck(state.stuck, observed, settings)
     const isUndecided = isSticking(state.stuck, settings)
-    const learned = takeLearned(state.learned, observed, state.machine.state === 'fault' ? 'nothing' : 'all')
+    const slots = observed.slots + state.withheld.slots
+    state.withheld.slots = 0
+    const seen = slots === observed.slots ? observed : { ...observed, slots }
+    // A course that lasts without being definite becomes usual; else a seldom one would stay a fault.
+    const inFault = state.machine.state === 'fault' ? 'alone' : 'all'
+    const learned = takeLearned(state.learned, seen, stuck === undefined ? inFault : 'nothing')
     if (stuck !== undefined) return [stuck]
     return isUndecided ? [] : learned
   }
@@ -167,7 +218,8 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     for (let i = 0; i < missing; i++) chain.take(undefined, false)
     const { state: now } = state.machine
     const value = Number.isFinite(observed.value) ? observed.value : undefined
-    const { isAlarm, score, likelihood, method } = chain.take(value, matches.length === 0 && now !== 'fault')
+    const isDefinite = matches.some(({ kind }) => kind === 'definite')
+    const { isAlarm, score, likelihood, method } = chain.take(value, !isDefinite)
     const isProlonged = score >= suspiciousScore && now !== 'normal'
     if (matches.length > 0 || !(isAlarm || isProlonged)) return { matches, likelihood }
     const found = { class: 'anomaly', kind: 'anomaly', begin: observed.time } as const
@@ -186,8 +238,8 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
   function take(sample: StreamSample): Judgement {
     const { time, value, neighbour, opinion } = sample
     if (!Number.isFinite(time)) return unchanged()
-    const silence = advance(time)
-    const order = takeTime(state.times, time, times)
+    const silence = advance({ time, downMs: sample.downMs })
+    const order = takeTime(state.times, sample, times)
     if (order.kind === 'repeated') return unchanged()
     if (order.kind === 'clock') return judge({ time, neighbour }, [order.match])
     const observed: Observed = { time, value, slots: order.slots, neighbour }
@@ -196,24 +248,23 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     const isExplained = ruled.some(({ kind }) => kind === 'definite')
     if (opinion !== undefined && !isExplained) ruled.push(opinion)
     const { matches, likelihood } = withAnomaly(observed, ruled)
-    const judgement = judge({ time, neighbour }, matches)
+    const judgement = judge({ time, neighbour, likelihood, before: silence?.begun ?? none }, matches)
     if (matches.length === 0 && judgement.verdict === 'ok') learnGood(state.recovery, observed)
-    const begun = silence === undefined ? judgement.begun : [...silence.begun, ...judgement.begun]
-    return { ...judgement, begun, likelihood: Math.min(likelihood, judgement.likelihood) }
+    return judgement
   }
 
-  function advance(time: number): Judgement | undefined {
+  function advance({ time, downMs, neighbour }: SilentMoment): Judgement | undefined {
     const { silentSince } = state.times
-    const match = takeSilence(state.times, time, times)
+    const match = takeSilence(state.times, { time, downMs }, times)
     if (match === undefined || silentSince !== null) return undefined
-    return judge({ time, neighbour: undefined }, [match])
+    return judge({ time, neighbour }, [match])
   }
 
   function learn(samples: Iterable<StreamSample>): void {
     const observed: Observed[] = []
     for (const { time, value, neighbour } of samples) {
       if (!Number.isFinite(time) || !Number.isFinite(value)) continue
-      const order = takeTime(state.times, time, times)
+      const order = takeTime(state.times, { time }, times)
       if (order.kind !== 'next') continue
       observed.push({ time, value, slots: order.slots, neighbour })
       if (observed.length > 2 * historyMax) observed.splice(0, historyMax)
@@ -235,6 +286,11 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     take,
     advance,
     nextAt: () => dropoutAt(state.times, times),
-    saved: () => ({ version, leaves: packed(state) }),
+    missing: ({ time, neighbour }: SilentMoment) =>
+      state.times.silentSince === null
+        ? undefined
+        : estimateAt(state.recovery, { time, neighbour }, interval()),
+    intervalMs: interval,
+    saved: () => ({ version, leaves: packedState(state) }),
   })
 }

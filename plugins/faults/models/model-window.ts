@@ -3,7 +3,7 @@
  * is learned again regularly, but not from values that a fault covers. Pure: no clock, no I/O; the state is
  * one JSON object.
  */
-import { type StreamScale, scaleOf, scaleValuesMin } from './stream-scale.ts'
+import { type StreamScale, scaleValuesMin, streamScaleOf } from './stream-scale.ts'
 import { featureCount, windowLength, writeFeatures } from './window-features.ts'
 
 /** Values from which a scale is learned. */
@@ -67,7 +67,7 @@ export function takeWindow(state: WindowState, { value, time, faultBegin }: Wind
   // The newest window is left out: an anomaly that is not yet a fault must not widen the scale.
   const until = Math.max(scaleValuesMin, state.values.length - windowLength)
   const learned = state.since === state.values.length ? state.values : state.values.slice(0, until)
-  state.scale = scaleOf(learned) ?? state.scale
+  state.scale = streamScaleOf(learned) ?? state.scale
   state.since = 0
 }
 

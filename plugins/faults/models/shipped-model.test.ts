@@ -12,7 +12,7 @@ import type { Match } from '#plugins/faults/rules/finding.ts'
 import { createSeededRandom } from '#statistics/seeded-random.ts'
 import { createModelRuleState, takeModel } from './model-rule.ts'
 import { createWindowState, isCoarse, newestFeatures, takeWindow } from './model-window.ts'
-import { scaleOf } from './stream-scale.ts'
+import { streamScaleOf } from './stream-scale.ts'
 import { featureCount, windowLength, writeFeatures } from './window-features.ts'
 
 const models = join(import.meta.dirname, '../../../models')
@@ -100,7 +100,7 @@ describe('the features of a window', () => {
     ) as Record<'history' | 'slots' | 'features', number[]>
     const target = new Float32Array(featureCount)
     const values = history.slice(-windowLength)
-    writeFeatures({ values, slots }, scaleOf(history)!, { target, offset: 0 })
+    writeFeatures({ values, slots }, streamScaleOf(history)!, { target, offset: 0 })
     target.forEach((feature, i) => {
       expect(feature).toBeCloseTo(features[i]!, 5)
     })

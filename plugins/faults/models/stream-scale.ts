@@ -27,7 +27,7 @@ const trimmedShare = 0.95
 const stepShareMin = 0.2
 
 /** Returns undefined for fewer than 64 values and for values that never varied. NaN is a missing value. */
-export function scaleOf(history: ArrayLike<number>): StreamScale | undefined {
+export function streamScaleOf(history: ArrayLike<number>): StreamScale | undefined {
   const values: number[] = []
   const steps: { readonly from: number; readonly size: number }[] = []
   let run = 1

@@ -3,7 +3,7 @@
  * response is the envelope of the platform. Outcomes of the domain are 200.
  */
 import { toGatewayError } from '#base/register/errors.ts'
-import type { RouteRequest, RouteTable } from '#client/route-table.ts'
+import type { RouteRequest, RouteTable } from '#client/routes/route-table.ts'
 import type { Json } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { isUri } from '#ngsi-ld/values/names.ts'
@@ -13,8 +13,8 @@ import type { FaultStream } from '#plugins/faults/streams/fault-stream.ts'
 export interface ControlPorts {
   readonly ofSensor: (sensorId: string) => readonly FaultStream[]
   /** Returns false if it was stopped before. */
-  readonly stop: (stream: FaultStream) => boolean
-  readonly restart: (stream: FaultStream) => void
+  readonly stop: (stream: FaultStream) => Promise<boolean>
+  readonly restart: (stream: FaultStream) => Promise<void>
   /** Status of the component. */
   readonly status: () => object
   /** Status of the streams of a sensor. */
@@ -24,10 +24,10 @@ export interface ControlPorts {
 type Outcome = { readonly description: string; readonly data: object }
 
 export function createControlRoutes({ ofSensor, stop, restart, status, statusOf }: ControlPorts): RouteTable {
-  const route = (work: (sensorId: string | undefined) => Outcome) => {
+  const route = (work: (sensorId: string | undefined) => Outcome | Promise<Outcome>) => {
     const enveloped = async (request: RouteRequest): Promise<Response> => {
       try {
-        return envelope(200, work(await sensorIn(request)))
+        return envelope(200, await work(await sensorIn(request)))
       } catch (error) {
         const { entry, message } = toGatewayError(error)
         return envelope(entry.status, { description: message, data: undefined })
@@ -44,17 +44,17 @@ export function createControlRoutes({ ofSensor, stop, restart, status, statusOf 
   }
 
   return {
-    '/api/stopFaultDetection': route((given) => {
+    '/api/stopFaultDetection': route(async (given) => {
       const [sensorId, streams] = required(given)
-      const stopped = streams.filter(stop)
+      const stopped = await Promise.all(streams.map(stop))
       return {
-        description: stopped.length > 0 ? '' : `fault detection of ${sensorId} was already stopped`,
+        description: stopped.includes(true) ? '' : `fault detection of ${sensorId} was already stopped`,
         data: statusOf(sensorId, streams),
       }
     }),
-    '/api/restartFaultDetection': route((given) => {
+    '/api/restartFaultDetection': route(async (given) => {
       const [sensorId, streams] = required(given)
-      for (const stream of streams) restart(stream)
+      await Promise.all(streams.map(restart))
       return { description: '', data: statusOf(sensorId, streams) }
     }),
     '/api/status': route((given) => ({

@@ -1,7 +1,8 @@
 /**
  * Asks the virtual sensor creator to replace broken sensors, and withdraws replacements of sensors that are
- * well again. The wish is on disk before the first request, and a request is repeated until the creator
- * responds. The creator answers a repeated request with the virtual sensor that exists.
+ * well again, no longer judged, or deleted. The wish is on disk before the first request, and a request is
+ * repeated until the creator responds. The creator answers a repeated request with the virtual sensor that
+ * exists.
  */
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
@@ -9,21 +10,22 @@ import type { Log } from '#base/register/log.ts'
 import type { BrokerAnswer, BrokerPort } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { FaultStream, WatchState } from '#plugins/faults/streams/fault-stream.ts'
+import type { ReplacementRow, ReplacementStatements } from './replacement-statements.ts'
 
 export interface ReplacementsPorts {
   /** The virtual sensor creator; its requests are GET with a JSON body, as those of the original. */
   readonly creator: BrokerPort
-  /** Saves streams; to be called before the creator may act. */
-  readonly save: (stream: FaultStream) => void
+  readonly table: ReplacementStatements
   readonly log: Log
 }
 
 export interface Replacements {
+  /** Continues with what was open before a restart. */
+  start(): void
   /** Called after the state of a stream changed. */
   entered(stream: FaultStream, state: WatchState): void
-  /** Continues with a stream after a restart. */
-  resume(stream: FaultStream): void
-  delete(stream: FaultStream): void
+  /** Called after a stream was deleted: nobody will see it heal. */
+  delete(stream: Pick<FaultStream, 'id'>): void
   readonly waiting: () => number
   close(): Promise<void>
 }
@@ -37,102 +39,114 @@ const choices = {
 }
 const headers = { 'Content-Type': 'application/json' }
 
-export function createReplacements({ creator, save, log }: ReplacementsPorts): Replacements {
-  /** Streams with an open wish, and the failed requests of each. */
-  const open = new Map<FaultStream, number>()
-  const timers = new Map<FaultStream, NodeJS.Timeout>()
+/** The wish for a stream, as it is now. */
+interface Replacement {
+  readonly row: ReplacementRow
+  /** Failed requests in succession. */
+  failures: number
+  timer: NodeJS.Timeout | undefined
+}
+
+export function createReplacements({ creator, table, log }: ReplacementsPorts): Replacements {
+  const all = new Map<string, Replacement>()
   const running = new Set<Promise<void>>()
   /** One request at a time: a power cut breaks all sensors of a site at once. */
   const inTurn = createSemaphore()
   let isClosed = false
 
-  function wake(stream: FaultStream, delay: number): void {
+  function wake(one: Replacement, delay: number): void {
     if (isClosed) return
-    clearTimeout(timers.get(stream))
-    const timer = setTimeout(() => {
-      timers.delete(stream)
-      const work = request(stream).catch((error: unknown) => {
+    clearTimeout(one.timer)
+    one.timer = setTimeout(() => {
+      const work = request(one).catch((error: unknown) => {
         log.error('plugin.failed', { plugin: 'faults', during: 'a replacement', error })
-        retry(stream)
+        retry(one)
       })
       running.add(work)
       void work.finally(() => running.delete(work))
     }, delay).unref()
-    timers.set(stream, timer)
   }
 
-  function retry(stream: FaultStream): void {
-    const failures = (open.get(stream) ?? 0) + 1
-    if (!open.has(stream)) return
-    open.set(stream, failures)
-    wake(stream, Math.min(limits.faultsReplacementRetryMs.value, limits.faultsGatherMs.value * 2 ** failures))
+  function retry(one: Replacement): void {
+    one.failures++
+    const pauseMs = limits.faultsGatherMs.value * 2 ** one.failures
+    wake(one, Math.min(limits.faultsReplacementRetryMs.value, pauseMs))
   }
 
-  /** Requests what the record of a stream wishes. */
-  async function request(stream: FaultStream): Promise<void> {
-    const { sensorId: sensorID, record } = stream
-    const wish = record.replacement
-    if (wish === undefined || wish === 'placed' || sensorID === undefined) {
-      open.delete(stream)
-      return
-    }
-    save(stream)
+  const isCurrent = (one: Replacement): boolean => all.get(one.row.stream) === one
+
+  /** Requests what is wished. A wish that is no longer current has been replaced by another one. */
+  async function request(one: Replacement): Promise<void> {
+    const { stream, sensor: sensorID, wish } = one.row
+    if (isCurrent(one)) table.put(one.row)
     const [path, given] =
       wish === 'wanted' ? ['/api/replaceBrokenSensor/', choices] : ['/api/stopVirtualSensor/', {}]
-    const answer = await inTurn(() =>
-      creator.exchange({ method: 'GET', path, headers, body: JSON.stringify({ sensorID, ...given }) }),
+    const answer = await inTurn(async () =>
+      isCurrent(one)
+        ? creator.exchange({ method: 'GET', path, headers, body: JSON.stringify({ sensorID, ...given }) })
+        : undefined,
     )
-    // The stream may have been deleted, or its state may have changed meanwhile.
-    if (!open.has(stream)) return
-    if (record.replacement !== wish) {
-      wake(stream, 0)
-      return
-    }
+    if (answer === undefined || !isCurrent(one)) return
     const refusal = refusalOf(answer, wish)
     if (refusal !== undefined) {
-      if (open.get(stream) === 0) log.warn('faults.not-replaced', { sensor: sensorID, wish, reason: refusal })
-      retry(stream)
+      if (one.failures === 0) log.warn('faults.not-replaced', { sensor: sensorID, wish, reason: refusal })
+      retry(one)
       return
     }
     log.info('faults.replaced', { sensor: sensorID, wish })
-    if (wish === 'wanted') record.replacement = 'placed'
-    else delete record.replacement
-    open.delete(stream)
-    save(stream)
+    if (wish === 'wanted') {
+      const row = { ...one.row, wish: 'placed' } as const
+      table.put(row)
+      all.set(stream, { row, failures: 0, timer: undefined })
+    } else {
+      table.delete(stream)
+      all.delete(stream)
+    }
   }
 
-  function want(stream: FaultStream, wish: 'wanted' | 'unwanted'): void {
-    stream.record.replacement = wish
-    open.set(stream, 0)
-    wake(stream, limits.faultsGatherMs.value)
+  function want(row: ReplacementRow): void {
+    clearTimeout(all.get(row.stream)?.timer)
+    const one: Replacement = { row, failures: 0, timer: undefined }
+    all.set(row.stream, one)
+    if (row.wish === 'placed') return
+    try {
+      table.put(row)
+    } catch (error) {
+      // The request saves it again.
+      log.error('plugin.failed', { plugin: 'faults', during: 'saving a replacement', error })
+    }
+    wake(one, limits.faultsGatherMs.value)
+  }
+
+  function withdraw(stream: string): void {
+    const row = all.get(stream)?.row
+    if (row !== undefined && row.wish !== 'unwanted') want({ ...row, wish: 'unwanted' })
   }
 
   return Object.freeze({
-    entered(stream, state) {
-      const { replacement } = stream.record
-      if (state === 'fault' && !stream.metadata.isInferred && replacement !== 'placed') want(stream, 'wanted')
-      if (state === 'normal' && replacement !== undefined) want(stream, 'unwanted')
+    start() {
+      for (const row of table.all()) want(row)
     },
-    resume(stream) {
-      const { replacement } = stream.record
-      if (replacement === 'wanted' || replacement === 'unwanted') want(stream, replacement)
+    entered({ id: stream, sensorId: sensor, metadata }, state) {
+      const known = all.get(stream)?.row.wish
+      if (state === 'normal' || state === 'stopped') withdraw(stream)
+      const isOpen = known === 'wanted' || known === 'placed'
+      if (state !== 'fault' || metadata.isInferred || sensor === undefined || isOpen) return
+      if (known !== undefined || all.size < limits.faultsStreamsMax.value)
+        want({ stream, sensor, wish: 'wanted' })
     },
-    delete(stream) {
-      open.delete(stream)
-      clearTimeout(timers.get(stream))
-      timers.delete(stream)
-    },
-    waiting: () => open.size,
+    delete: ({ id }) => withdraw(id),
+    waiting: () => [...all.values()].filter(({ row }) => row.wish !== 'placed').length,
     async close() {
       isClosed = true
-      for (const timer of timers.values()) clearTimeout(timer)
+      for (const { timer } of all.values()) clearTimeout(timer)
       await Promise.all(running)
     },
   } satisfies Replacements)
 }
 
 /** The reason why a wish was not fulfilled. A replacement that does not exist need not be withdrawn. */
-function refusalOf(answer: BrokerAnswer, wish: 'wanted' | 'unwanted'): string | undefined {
+function refusalOf(answer: BrokerAnswer, wish: ReplacementRow['wish']): string | undefined {
   if ('failure' in answer) return answer.reason
   const body = parsedJson(answer.text)
   const [success, description] = ['success', 'description'].map((name) =>
@@ -141,5 +155,7 @@ function refusalOf(answer: BrokerAnswer, wish: 'wanted' | 'unwanted'): string | 
   if (answer.status === 200 && success === true) return undefined
   const isEnvelope = typeof success === 'boolean'
   if (wish === 'unwanted' && isEnvelope && (answer.status === 404 || answer.status === 200)) return undefined
-  return `${answer.status}: ${typeof description === 'string' ? description : answer.text.slice(0, 200)}`
+  // The creator responds 200 to a refusal, as the original does.
+  if (isEnvelope && typeof description === 'string') return description
+  return `${answer.status}: ${answer.text.slice(0, 200)}`
 }

@@ -26,9 +26,17 @@ export interface Extremes {
   /** Maximum and number of samples of the present block. */
   maximum: number
   samples: number
+  /** The threshold that follows from these; NaN if it is to be computed anew. */
+  derivedThreshold: number
 }
 
-export const createExtremes = (): Extremes => ({ blocks: 0, peaks: [], maximum: 0, samples: 0 })
+export const createExtremes = (): Extremes => ({
+  blocks: 0,
+  peaks: [],
+  maximum: 0,
+  samples: 0,
+  derivedThreshold: Number.NaN,
+})
 
 export function learnExtreme(state: Extremes, value: number): void {
   state.maximum = Math.max(state.maximum, value)
@@ -36,6 +44,7 @@ export function learnExtreme(state: Extremes, value: number): void {
   if (state.samples < blockSamples) return
   const { peaks, maximum } = state
   state.blocks++
+  state.derivedThreshold = Number.NaN
   state.maximum = 0
   state.samples = 0
   if (peaks.length < peaksMax || maximum > peaks.at(-1)!) {
@@ -52,7 +61,12 @@ export function learnExtreme(state: Extremes, value: number): void {
  * The value that a healthy stream exceeds once in so many samples; infinite while too little is known. The
  * largest peak is left out: it may be a fault that nobody noticed.
  */
-export function thresholdOf({ blocks, peaks }: Extremes): number {
+export function thresholdOf(state: Extremes): number {
+  if (Number.isNaN(state.derivedThreshold)) state.derivedThreshold = computedThreshold(state)
+  return state.derivedThreshold
+}
+
+function computedThreshold({ blocks, peaks }: Extremes): number {
   if (blocks < blocksMin) return Number.POSITIVE_INFINITY
   const count = Math.min(peaks.length, Math.max(4, blocks >> 1))
   const least = Math.max(peaks[count - 1]!, 0.2 * peaks[1]!, 1e-9)

@@ -55,6 +55,9 @@ export interface Change {
 }
 
 export interface Changes {
+  /** Change of the value, and of the neighbours' estimate if both samples have one. */
+  readonly change: number
+  readonly moved: number | undefined
   readonly own: Change
   /** Present if both samples have an estimate from neighbours. */
   readonly joint: Change | undefined
@@ -89,18 +92,18 @@ export function takeMovement(
   const place = { level: standardLevel(state, neighbour?.value ?? state.level), hour }
   const expected = state.course[bin]! * slots
   const ownPlace = { level: standardLevel(state, state.level), hour }
-  const own: Change = { surprise: change - expected, size: sizeAt(state.own, ownPlace, floor) * root }
+  const usual = sizeAt(state.own, ownPlace, floor)
+  const own: Change = { surprise: change - expected, size: usual * root }
   const moved =
     neighbour === undefined || previous.neighbour === null ? undefined : neighbour.value - previous.neighbour
   const slope = state.squares > 0 ? state.products / state.squares : 0
+  const jointUsual = moved === undefined ? 0 : sizeAt(state.joint, place, floor)
   const joint: Change | undefined =
-    moved === undefined
-      ? undefined
-      : { surprise: change - slope * moved, size: sizeAt(state.joint, place, floor) * root }
+    moved === undefined ? undefined : { surprise: change - slope * moved, size: jointUsual * root }
   if (learns) {
     const bounded = clip(own.surprise, deviationsMax * own.size)
     state.course[bin] = state.course[bin]! + 0.01 * (bounded / slots)
-    learnSize(state.own, ownPlace, { size: Math.abs(own.surprise) / root, floor })
+    learnSize(state.own, ownPlace, { size: Math.abs(own.surprise) / root, usual, floor })
     if (change !== 0 && (state.resolution === 0 || Math.abs(change) < state.resolution))
       state.resolution = Math.max(Math.abs(change), 1e-9)
     if (joint !== undefined && moved !== undefined) {
@@ -108,11 +111,11 @@ export function takeMovement(
       const target = slope * moved + clip(joint.surprise, deviationsMax * joint.size)
       state.products += regressionWeight * (weight * moved * target - state.products)
       state.squares += regressionWeight * (weight * moved * moved - state.squares)
-      learnSize(state.joint, place, { size: Math.abs(joint.surprise) / root, floor })
+      learnSize(state.joint, place, { size: Math.abs(joint.surprise) / root, usual: jointUsual, floor })
     }
   }
   state.level += levelWeight * clip(value - state.level, levelStepMax * own.size)
-  return { own, joint }
+  return { change, moved, own, joint }
 }
 
 function learnLevel(state: Movement, value: number): void {

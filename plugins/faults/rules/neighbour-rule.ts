@@ -5,6 +5,7 @@
  */
 import { createExtremes, type Extremes, learnExtreme, thresholdOf } from './extremes.ts'
 import type { FaultClass } from './finding.ts'
+import { addNewest } from './newest-values.ts'
 import { createSpread, learnSize, type Spread, type SpreadPlace, sizeAt } from './spread.ts'
 
 const smoothing = 0.15
@@ -83,7 +84,7 @@ export function takeResidual(
   remember(state, centred, estimate)
   if (learnsSize) {
     state.offset += Math.max(1 / state.count, slowest) * (bounded * size)
-    learnSize(state.spread, place, { size: Math.abs(centred), floor: place.floor })
+    learnSize(state.spread, place, { size: Math.abs(centred), usual: size, floor: place.floor })
   }
   const weight = size ** -quietness
   state.evidence += smoothing * (bounded * size * weight - state.evidence)
@@ -101,13 +102,9 @@ function sideOf(extremes: Extremes, value: number, learns: boolean): number {
 function remember(state: ResidualState, residual: number, estimate: number): void {
   const { residuals, estimates } = state
   if (state.filled === 0 || state.filled === blockSamples) {
-    residuals.push(residual)
-    estimates.push(estimate)
+    addNewest(residuals, residual, shapeBlocks)
+    addNewest(estimates, estimate, shapeBlocks)
     state.filled = 1
-    if (residuals.length > shapeBlocks) {
-      residuals.shift()
-      estimates.shift()
-    }
     return
   }
   const last = residuals.length - 1
@@ -117,7 +114,7 @@ function remember(state: ResidualState, residual: number, estimate: number): voi
 }
 
 /** Names the shape of the newest residuals: a step within two blocks, or a ramp. */
-export function shapeOf({ residuals, estimates }: ResidualState): FaultClass {
+export function residualShape({ residuals, estimates }: ResidualState): FaultClass {
   const count = residuals.length
   let step = Number.POSITIVE_INFINITY
   let ramp = Number.POSITIVE_INFINITY

@@ -1,7 +1,8 @@
 /**
  * Spike: one value away from both its neighbours in time, which agree with each other. The statistic is the
  * smaller of the two opposite changes, in units of usual changes. It is known with the next sample. A spike
- * is an anomaly; the third within a day is a definite fault.
+ * is an anomaly; the third within a day, and within so few samples that chance does not explain three, is a
+ * definite fault.
  */
 import { createExtremes, type Extremes, learnExtreme, thresholdOf } from './extremes.ts'
 import type { Change } from './movement.ts'
@@ -65,4 +66,23 @@ export function takeSpike(state: SpikeState, { surprise, size }: Change, learns:
 export function interruptSpike(state: SpikeState): void {
   state.before = 0
   state.newest = 0
+}
+
+const dayMs = 86_400_000
+/** Samples in which a healthy stream seldom has three spikes: its thresholds allow one in thousands. */
+const frequentSamples = 96
+const frequentSpikes = 3
+
+/** Times of the newest spikes. */
+export interface SpikeDay {
+  times: number[]
+}
+
+export const createSpikeDay = (): SpikeDay => ({ times: [] })
+
+/** Takes the time of a spike; true if it is one of several within a day. */
+export function isFrequentSpike({ times }: SpikeDay, time: number, slotMs: number): boolean {
+  times.push(time)
+  if (times.length > frequentSpikes) times.shift()
+  return times.length === frequentSpikes && time - times[0]! <= Math.min(dayMs, frequentSamples * slotMs)
 }

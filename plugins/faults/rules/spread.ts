@@ -6,6 +6,8 @@
 
 /** Levels, in deviations from the mean, between which the logarithm of the size is interpolated. */
 const knotLevels = [-2, -1.2, -0.6, 0, 0.6, 1.2, 2, 3, 5] as const
+const levelMax = knotLevels.at(-1)!
+const lastSegment = knotLevels.length - 2
 export const hourBins = 12
 /** Samples whose mean is the first size at every level. */
 const firstSamples = 20
@@ -36,9 +38,9 @@ export interface SpreadPlace {
 const binOf = (hour: number): number => Math.floor((hour * hourBins) / 24)
 
 function segmentOf(level: number): { low: number; share: number } {
-  const inside = Math.min(knotLevels.at(-1)!, Math.max(knotLevels[0], level))
+  const inside = Math.min(levelMax, Math.max(knotLevels[0], level))
   let low = 0
-  while (low < knotLevels.length - 2 && knotLevels[low + 1]! < inside) low++
+  while (low < lastSegment && knotLevels[low + 1]! < inside) low++
   return { low, share: (inside - knotLevels[low]!) / (knotLevels[low + 1]! - knotLevels[low]!) }
 }
 
@@ -49,10 +51,11 @@ export function sizeAt({ knots, hours }: Spread, { level, hour }: SpreadPlace, f
   return Math.max(size, floor)
 }
 
+/** Learns a size; `usual` is what `sizeAt` gave for the place. */
 export function learnSize(
   spread: Spread,
   place: SpreadPlace,
-  { size, floor }: { size: number; floor: number },
+  { size, usual, floor }: { size: number; usual: number; floor: number },
 ): void {
   spread.count++
   if (spread.count <= firstSamples) {
@@ -61,7 +64,7 @@ export function learnSize(
     return
   }
   const { low, share } = segmentOf(place.level)
-  const surprise = Math.min(ratioMax, size / sizeAt(spread, place, floor)) - 1
+  const surprise = Math.min(ratioMax, size / usual) - 1
   const step = Math.max(learningMin, 1 / Math.sqrt(spread.count)) * surprise
   const { knots, hours } = spread
   knots[low] = knots[low]! + step * (1 - share)

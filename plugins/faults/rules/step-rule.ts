@@ -5,9 +5,12 @@
  */
 import { createExtremes, type Extremes, learnExtreme, thresholdOf } from './extremes.ts'
 import type { Change } from './movement.ts'
+import { addNewest } from './newest-values.ts'
 
 /** Samples that confirm a step. */
 const confirming = 7
+/** The least height of a step in usual changes. A stream that hardly ever changes has no larger ones. */
+const heightMin = 3
 
 export interface StepState {
   surprises: number[]
@@ -26,11 +29,10 @@ export const createStepState = (): StepState => ({
 /** Height of the step that is confirmed now, in units of the threshold. */
 export function takeStep(state: StepState, { surprise, size }: Change, learns: boolean): number {
   const { surprises, sizes } = state
-  surprises.push(surprise)
-  sizes.push(size)
-  if (surprises.length <= confirming) return 0
-  surprises.shift()
-  sizes.shift()
+  const isConfirmed = surprises.length === confirming
+  addNewest(surprises, surprise, confirming)
+  addNewest(sizes, size, confirming)
+  if (!isConfirmed) return 0
   const sign = Math.sign(surprises[0]!)
   let sum = 0
   let least = Number.POSITIVE_INFINITY
@@ -40,7 +42,7 @@ export function takeStep(state: StepState, { surprise, size }: Change, learns: b
   }
   const statistic = Math.max(0, least / sizes[0]!)
   const extremes = sign > 0 ? state.rises : state.falls
-  const threshold = thresholdOf(extremes)
+  const threshold = Math.max(heightMin, thresholdOf(extremes))
   if (learns) {
     learnExtreme(extremes, Math.min(statistic, threshold))
     learnExtreme(sign > 0 ? state.falls : state.rises, 0)

@@ -3,6 +3,11 @@
  * values with the longest runs (a physical floor, a setpoint), and at all others. At the value with the
  * longest runs of all it also learns the hours of the day: a zero at noon is judged apart from the zeros of
  * the night. A stream that never varied is not called stuck, unless its neighbours vary.
+ *
+ * Rest is not stuck. A few values in long runs are states, such as open and closed. The lowest or highest
+ * value in long runs is a limit, such as no rain: the next dry spell may be longer than all before.
+ *
+ * The least numbers of equal values (`StuckLimits`) are set in `detection/detection-settings.ts`.
  */
 import type { Match } from './finding.ts'
 import { hourOf, type NeighbourEstimate, type Observed } from './observed.ts'
@@ -18,10 +23,23 @@ const restingMax = 8
 const restingRank = 2
 /** Samples from which runs at the two values with the longest runs say nothing about other values. */
 const longHistorySamples = 1000
+/** A run of so many equal values is rest. */
+const restRun = 20
+/** Part of the longest rest at a value that a rest there may last: a weekend after nights. */
+const restFactor = 8
+/** Runs at a limit that were called stuck, from which on such a run is learned. */
+const suspectsMax = 1
+/** Values of a stream that reports states instead of measurements, at most. */
+const statesMax = 4
 /** Runs at the value with the longest runs, and time, from which its hours of the day are known. */
 const floorRunsMin = 7
-const floorDaysMs = 7 * 86_400_000
+/** The newest of these runs that are compared. */
+const floorRunsMax = 24
+/** Runs of at least half the longest one make up so much of the time, if they are nights. */
+const nightsShare = 0.8
 const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const floorDaysMs = 7 * dayMs
 /** Probability at which a run that is longer than all before is no chance. */
 const chance = 1e-5
 /** Weight of a new pair in the recent share of equal pairs. */
@@ -48,8 +66,18 @@ export interface StuckState {
   equal: number
   /** Values with the longest runs: value and length, longest first. */
   resting: [number, number][]
-  /** Number of runs at the value with the longest runs, and how long they were at each hour of the day. */
-  floorRuns: number
+  /** The first values, each once: up to one more than states have. */
+  kinds: number[]
+  /** Runs at the least or largest value that were called stuck. */
+  suspects: number
+  /** Least and largest value. */
+  low: number
+  high: number
+  /**
+   * Times of the newest runs at the value with the longest runs, from an hour on, in ms. Then their samples
+   * at each hour of the day.
+   */
+  floorRuns: number[]
   floorHours: number[]
 }
 
@@ -66,7 +94,11 @@ export const createStuckState = (): StuckState => ({
   pairs: 0,
   equal: 0,
   resting: [],
-  floorRuns: 0,
+  kinds: [],
+  suspects: 0,
+  low: 0,
+  high: 0,
+  floorRuns: [],
   floorHours: new Array<number>(hours).fill(0),
 })
 
@@ -87,6 +119,9 @@ export function takeStuck(
   state.count++
   if (value !== state.value) {
     endRun(state)
+    state.low = state.value === null ? value : Math.min(state.low, value)
+    state.high = state.value === null ? value : Math.max(state.high, value)
+    if (state.kinds.length <= statesMax && !state.kinds.includes(value)) state.kinds.push(value)
     state.value = value
     state.run = 1
     state.begin = time
@@ -111,7 +146,8 @@ function endRun(state: StuckState): void {
   state.isStuck = false
   if (value === null) return
   state.changes++
-  if (isStuck) return
+  // A sensor sticks at any value. One that does so at its limits again and again rests there.
+  if (isStuck && (!isExtreme(state) || ++state.suspects <= suspectsMax)) return
   state.pairs += run
   state.equal += run - 1
   state.recent = 1 - (1 - state.recent * (1 - recentWeight)) * (1 - recentWeight) ** (run - 1)
@@ -130,13 +166,18 @@ function endRun(state: StuckState): void {
   if (resting[0]![0] === value) learnHours(state, top === value)
 }
 
-/** Learns how long the run was at each hour of the day. */
+/** Learns how long the run was at each hour of its last day. */
 function learnHours(state: StuckState, isSame: boolean): void {
-  const { begin, last, run, floorHours } = state
-  if (!isSame) floorHours.fill(0)
-  state.floorRuns = isSame ? state.floorRuns + 1 : 1
+  const { begin, last, run, floorRuns, floorHours } = state
+  if (!isSame) {
+    floorHours.fill(0)
+    floorRuns.length = 0
+  }
+  if (last - begin >= hourMs) floorRuns.push(last - begin)
+  if (floorRuns.length > floorRunsMax) floorRuns.shift()
   const step = (last - begin) / (run - 1)
-  for (let at = begin; at <= last; at += hourMs) {
+  const skipped = Math.max(0, Math.floor((last - begin) / hourMs) - hours)
+  for (let at = begin + skipped * hourMs; at <= last; at += hourMs) {
     const hour = hourOf(at)
     floorHours[hour] = Math.max(floorHours[hour]!, Math.round((at - begin) / step) + 1)
   }
@@ -156,10 +197,11 @@ function runLimit(
   const least = before < historySamples ? stuckSamplesShort : stuckSamples
   const longest = longestAt(state, before)
   if (longest <= ordinaryRun) return least
+  if (state.kinds.length <= statesMax) return Number.POSITIVE_INFINITY
   const share = (state.equal + 1) / (state.pairs + 4)
   const continuing = Math.min(0.97, Math.max(0.25, share, state.recent))
   const beyond = longest + Math.ceil(Math.log(chance) / Math.log(continuing))
-  const unusual = Math.max(least, Math.min(beyond, hourLimit(state)))
+  const unusual = Math.max(least, Math.min(Math.max(beyond, restLimit(state, longest)), hourLimit(state)))
   return neighbour !== undefined && longest < stuckSamplesShort
     ? Math.min(unusual, stuckSamplesShort)
     : unusual
@@ -172,11 +214,29 @@ function longestAt({ resting, value }: StuckState, before: number): number {
   return Math.max(own?.[1] ?? 0, resting[rank]?.[1] ?? 0)
 }
 
+/** Where the stream rests: how long that may last. A counter rests at its highest value so far. */
+function restLimit(state: StuckState, longest: number): number {
+  if (longest >= restRun && isExtreme(state)) return Number.POSITIVE_INFINITY
+  const [, own = 0] = state.resting.find(([one]) => one === state.value) ?? []
+  return own < restRun ? 0 : restFactor * own
+}
+
+const isExtreme = ({ value, low, high }: StuckState): boolean => value === low || value === high
+
 /** At the value with the longest runs: how long they are at most around this hour of the day. */
 function hourLimit({ resting, value, floorRuns, floorHours, since, last }: StuckState): number {
-  if (resting[0]?.[0] !== value || floorRuns < floorRunsMin || last - since < floorDaysMs)
+  if (resting[0]?.[0] !== value || last - since < floorDaysMs || !areNights(floorRuns))
     return Number.POSITIVE_INFINITY
   const hour = hourOf(last) + hours
   const around = [-2, -1, 0, 1, 2].map((distance) => floorHours[(hour + distance) % hours]!)
   return 1.25 * Math.max(...around) + 8
 }
+
+/** Whether the times of runs are those of nights: about equal, and less than a day. Dry spells differ. */
+function areNights(runs: readonly number[]): boolean {
+  const longest = Math.max(0, ...runs)
+  const long = runs.filter((one) => one >= longest / 2)
+  return long.length >= floorRunsMin && longest < dayMs && sum(long) >= nightsShare * sum(runs)
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0)

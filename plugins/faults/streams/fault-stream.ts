@@ -1,5 +1,6 @@
 /** A watched stream: what describes it, its detector, and what is on disk of it. */
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import type { Estimate } from '#plugins/faults/detection/recovery.ts'
 import type { StreamState } from '#plugins/faults/detection/state-machine.ts'
 import type { StreamDetector } from '#plugins/faults/detection/stream-detector.ts'
 import type { ModelRuleState } from '#plugins/faults/models/model-rule.ts'
@@ -12,8 +13,10 @@ export interface FaultStream {
   /** Types of the entity, as its state must name them. */
   types: readonly string[]
   sensorId: string | undefined
-  /** Entities that describe it: Sensor, ObservableProperty, Platform. */
+  /** Entities that describe it: Sensor, ObservableProperty, Platform, QoI. */
   sources: readonly string[]
+  /** Whether its QoI says that its values are not plausible: then it is no evidence about its neighbours. */
+  isDoubtful: boolean
   /** Its observation entities; verdicts stand on the one that was observed. */
   readonly observations: Set<string>
   metadata: WatchedMetadata
@@ -49,6 +52,10 @@ export interface FindingWrite {
   /** `update`: nothing is written if the entity was deleted. */
   readonly operation: 'upsert' | 'update'
   readonly entity: JsonObject & { readonly id: string }
+  /** Present if it begins a Fault: then no earlier write is of that entity. */
+  readonly isFirst?: true
+  /** Present once it was sent: the broker may have it. */
+  readonly isSent?: true
 }
 
 /** State of a stream as it is written. */
@@ -60,6 +67,8 @@ export interface OpenFault {
   readonly begin: number
   readonly kind: FaultFinding['kind']
   readonly method?: string
+  /** Present if its begin was dropped before it was written: then nothing of it is written. */
+  readonly isDropped?: true
 }
 
 /** Saved facts of a stream besides its detector. */
@@ -68,9 +77,15 @@ export interface WatchRecord {
   /** Newest state that was written or waits to be; undefined before the first judgement. */
   state?: WatchState
   verdict?: 'ok' | 'faulty'
+  /** Estimate that stands with the verdict `faulty`. */
+  estimate?: Estimate
   /** Newest sample. */
   last?: ArrivedSample
-  /** Longest time between two arrivals lately, ms. */
+  /** Time since the newest sample during which the gateway could not receive one, ms. */
+  downMs: number
+  /** Time from the newest sample before it to its arrival, ms. */
+  lagMs?: number
+  /** Longest time between two arrivals lately, ms, without the time that the gateway was down. */
   longestPauseMs: number
   /** Equal values in succession. */
   equalValues: number
@@ -78,6 +93,8 @@ export interface WatchRecord {
   readonly differences: Record<string, NeighbourDifference>
   /** Samples in succession that are older than the newest one and came at the usual pace. */
   lateSamples: number
+  /** Commit time of the newest of them, ms. */
+  lateAt?: number
   /** Samples up to this time were learned from history. */
   learnedUntil?: number
   /** Present once the stream had a model. */
@@ -85,9 +102,7 @@ export interface WatchRecord {
   open: OpenFault[]
   /** The newest spans of definite faults, whose samples are not learned. */
   faulty: { readonly begin: number; readonly end: number }[]
-  /** Replacement by a virtual sensor: asked for, existing, or to be withdrawn. */
-  replacement?: 'wanted' | 'placed' | 'unwanted'
-  /** Findings that are not written yet, oldest first. */
+  /** Findings that are not written yet, oldest first: of an entity at most one sent and one unsent. */
   writes: FindingWrite[]
 }
 
@@ -100,6 +115,7 @@ export interface NeighbourDifference {
 
 export const newRecord = (): WatchRecord => ({
   isStopped: false,
+  downMs: 0,
   longestPauseMs: 0,
   lateSamples: 0,
   equalValues: 0,

@@ -5,7 +5,9 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
-import type { Judgement, StreamDetector } from '#plugins/faults/detection/stream-detector.ts'
+import { isFarAhead } from '#client/streams/far-future.ts'
+import { type Estimate, isNewEstimate } from '#plugins/faults/detection/recovery.ts'
+import type { Judgement, SilentMoment, StreamDetector } from '#plugins/faults/detection/stream-detector.ts'
 import {
   begunFault,
   endedFault,
@@ -15,11 +17,21 @@ import {
   verdictFragment,
 } from '#plugins/faults/entities/finding-entities.ts'
 import type { FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
-import type { ArrivedSample, FaultStream, FindingWrite, OpenFault, WatchState } from './fault-stream.ts'
+import {
+  type ArrivedSample,
+  type FaultStream,
+  type FindingWrite,
+  isWatched,
+  type OpenFault,
+  type WatchState,
+} from './fault-stream.ts'
+import type { FindingQueue } from './finding-queue.ts'
+import { stillMissed } from './missed-span.ts'
 import type { StreamNeighbours } from './neighbourhood.ts'
 
 export interface JudgingPorts {
   readonly neighbours: Pick<StreamNeighbours, 'estimate' | 'learn'>
+  readonly queue: Pick<FindingQueue, 'add'>
   readonly log: Log
   /** Called after a stream was judged, so that it is saved. */
   readonly judged: (stream: FaultStream) => void
@@ -36,10 +48,10 @@ export interface Judging {
   take(stream: FaultStream, sample: ArrivedSample, opinion?: Match): void
   /** Judges the silence of a stream up to a time of the stream, ms. */
   silent(stream: FaultStream, time: number): void
+  /** Writes the estimate for a missing sample of a silent stream, if it says something new. */
+  missing(stream: FaultStream, time: number): void
   /** Ends what is open, since the stream is no longer watched or its detector begins anew. */
   end(stream: FaultStream): void
-  /** Findings that were dropped because too many waited. */
-  readonly dropped: () => number
 }
 
 /** Pauses count less with each arrival. */
@@ -47,21 +59,23 @@ const pauseDecay = 0.98
 /** Late samples at the usual pace from which on they are judged; fewer are repeats of a device. */
 const lateSamplesMin = 3
 
-export function createJudging({ neighbours, log, judged, found, entered, failed }: JudgingPorts): Judging {
-  let dropped = 0
+export function createJudging(ports: JudgingPorts): Judging {
+  const { neighbours, queue, log, judged, found, entered, failed } = ports
 
   function add(stream: FaultStream, write: FindingWrite): void {
-    const { writes } = stream.record
-    writes.push(write)
-    if (writes.length > limits.faultsWritesMax.value) {
-      writes.shift()
-      dropped++
-    }
+    queue.add(stream, write)
+    found(stream)
+  }
+
+  /** A Fault is written from its begin to its end, or not at all. */
+  function addFault(stream: FaultStream, { isDropped }: OpenFault, write: FindingWrite): void {
+    if (isDropped !== true) add(stream, write)
   }
 
   function begin(stream: FaultStream, finding: FaultFinding, time: number): void {
     const { open } = stream.record
     let fault = open.find((one) => one.class === finding.class && one.begin === finding.begin)
+    const isFirst = fault === undefined
     if (fault === undefined) {
       let at = finding.begin
       while (open.some(({ id }) => id === faultId(stream.id, at))) at++
@@ -76,7 +90,7 @@ export function createJudging({ neighbours, log, judged, found, entered, failed 
     } else open[open.indexOf(fault)] = { ...fault, kind: finding.kind, method: finding.method }
     const { id } = fault
     const entity = begunFault(finding, { id, stream: stream.id, sensor: stream.sensorId, time })
-    add(stream, { operation: 'upsert', entity })
+    addFault(stream, fault, { operation: 'upsert', entity, ...(isFirst && { isFirst }) })
     log.info('faults.began', { stream: stream.id, class: finding.class, kind: finding.kind, fault: id })
   }
 
@@ -86,7 +100,7 @@ export function createJudging({ neighbours, log, judged, found, entered, failed 
     if (fault === undefined) return
     open.splice(open.indexOf(fault), 1)
     noteSpan(stream, fault, finding.end ?? time)
-    add(stream, { operation: 'upsert', entity: endedFault(finding, fault.id, time) })
+    addFault(stream, fault, { operation: 'upsert', entity: endedFault(finding, fault.id, time) })
     log.info('faults.ended', { stream: stream.id, class: finding.class, fault: fault.id })
   }
 
@@ -99,7 +113,6 @@ export function createJudging({ neighbours, log, judged, found, entered, failed 
   /** Adds the writes of a judgement about a time of the stream. */
   function note(stream: FaultStream, judgement: Judgement, time: number): void {
     const { record } = stream
-    const before = record.writes.length + dropped
     for (const finding of judgement.begun) begin(stream, finding, time)
     for (const finding of judgement.ended) finish(stream, finding, time)
     noteState(stream, judgement.state, time)
@@ -107,13 +120,21 @@ export function createJudging({ neighbours, log, judged, found, entered, failed 
     const observation = record.last?.observation
     if (observation !== undefined && verdict !== record.verdict) {
       record.verdict = verdict
+      if (estimate === undefined) delete record.estimate
+      else record.estimate = estimate
       const method = verdict === 'ok' ? undefined : (begun.at(-1)?.method ?? record.open.at(-1)?.method)
       const entity = verdictFragment(observation, { verdict, method, estimate }, time)
       add(stream, { operation: 'update', entity })
-    } else if (observation !== undefined && verdict === 'faulty' && estimate !== undefined)
-      add(stream, { operation: 'update', entity: estimateFragment(observation, estimate, time) })
+    } else if (verdict === 'faulty' && estimate !== undefined) noteEstimate(stream, estimate, time)
     judged(stream)
-    if (record.writes.length + dropped !== before) found(stream)
+  }
+
+  function noteEstimate(stream: FaultStream, estimate: Estimate, time: number): void {
+    const { record } = stream
+    if (record.last === undefined) return
+    record.estimate = estimate
+    const entity = estimateFragment(record.last.observation, estimate, time)
+    add(stream, { operation: 'update', entity })
   }
 
   function noteState(stream: FaultStream, state: WatchState, time: number): void {
@@ -124,32 +145,46 @@ export function createJudging({ neighbours, log, judged, found, entered, failed 
   }
 
   /** Runs a detector; one that throws is dropped. */
+  function run<T>(stream: FaultStream, work: (detector: StreamDetector) => T): T | undefined {
+    try {
+      return work(stream.detector!)
+    } catch (error) {
+      log.error('faults.detector-failed', { stream: stream.id, error })
+      stream.detector = undefined
+      failed(stream)
+      return undefined
+    }
+  }
+
   function judge(
     stream: FaultStream,
     time: number,
     work: (detector: StreamDetector) => Judgement | undefined,
   ): void {
-    try {
-      const judgement = work(stream.detector!)
-      if (judgement !== undefined) note(stream, judgement, time)
-    } catch (error) {
-      log.error('faults.detector-failed', { stream: stream.id, error })
-      stream.detector = undefined
-      failed(stream)
-    }
+    const judgement = run(stream, work)
+    if (judgement !== undefined) note(stream, judgement, time)
   }
 
-  /** Whether a sample is new: repeated ones and a few late ones are not judged. */
-  function isNew({ record, metadata }: FaultStream, { time, value, committedAt }: ArrivedSample): boolean {
+  function silenceOf(stream: FaultStream, time: number): SilentMoment {
+    const neighbour = neighbours.estimate(stream, time)
+    return { time, downMs: stream.record.downMs, ...(neighbour && { neighbour }) }
+  }
+
+  /** Whether a sample is new: repeated ones, a few late ones, and those of a wrong clock are not judged. */
+  function isNew({ record, detector }: FaultStream, { time, value, committedAt }: ArrivedSample): boolean {
     const { last, learnedUntil = Number.NEGATIVE_INFINITY } = record
     if (time <= learnedUntil) return false
+    if (isFarAhead(time, committedAt)) return false
     if (last === undefined || time > last.time) {
       record.lateSamples = 0
+      delete record.lateAt
       return true
     }
     if (time === last.time && value === last.value) return false
-    // A device that sends what it stored is faster than one whose clock was set back.
-    const isAtPace = committedAt - last.committedAt >= (metadata.intervalMs ?? 0) / 2
+    // A device that sends what it stored, or an import, is faster than a device whose clock was set back.
+    const interval = detector?.intervalMs() ?? 1
+    const isAtPace = committedAt - (record.lateAt ?? last.committedAt) >= interval / 2
+    record.lateAt = committedAt
     record.lateSamples = isAtPace ? record.lateSamples + 1 : 0
     return record.lateSamples > lateSamplesMin
   }
@@ -158,19 +193,27 @@ export function createJudging({ neighbours, log, judged, found, entered, failed 
     take(stream, sample, opinion) {
       const { record } = stream
       if (!isNew(stream, sample)) return
-      const pause = record.last === undefined ? 0 : sample.committedAt - record.last.committedAt
+      const { downMs } = record
+      const pause = record.last === undefined ? 0 : sample.committedAt - record.last.committedAt - downMs
       record.longestPauseMs = Math.max(pause, record.longestPauseMs * pauseDecay)
+      record.downMs = stillMissed(record, sample)
       record.equalValues = record.last?.value === sample.value ? record.equalValues + 1 : 1
       record.last = sample
       const { time, value } = sample
       const neighbour = neighbours.estimate(stream, time)
       judge(stream, time, (detector) =>
-        detector.take({ time, value, ...(neighbour && { neighbour }), ...(opinion && { opinion }) }),
+        detector.take({ time, value, downMs, ...(neighbour && { neighbour }), ...(opinion && { opinion }) }),
       )
       if (record.state === 'normal') neighbours.learn(stream)
     },
     silent(stream, time) {
-      judge(stream, time, (detector) => detector.advance(time))
+      judge(stream, time, (detector) => detector.advance(silenceOf(stream, time)))
+    },
+    missing(stream, time) {
+      const estimate = run(stream, (detector) => detector.missing(silenceOf(stream, time)))
+      if (estimate === undefined || !isNewEstimate(estimate, stream.record.estimate)) return
+      noteEstimate(stream, estimate, time)
+      judged(stream)
     },
     end(stream) {
       const { record } = stream
@@ -179,16 +222,11 @@ export function createJudging({ neighbours, log, judged, found, entered, failed 
       for (const fault of record.open) {
         const { id, class: of } = fault
         noteSpan(stream, fault, time)
-        add(stream, {
-          operation: 'upsert',
-          entity: endedFault({ end: time }, id, time),
-        })
+        addFault(stream, fault, { operation: 'upsert', entity: endedFault({ end: time }, id, time) })
         log.info('faults.ended', { stream: stream.id, class: of, fault: id })
       }
       record.open = []
-      if (record.isStopped) noteState(stream, 'stopped', time)
-      found(stream)
+      if (!isWatched(stream)) noteState(stream, 'stopped', time)
     },
-    dropped: () => dropped,
   } satisfies Judging)
 }

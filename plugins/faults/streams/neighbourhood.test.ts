@@ -11,6 +11,7 @@ function streamOf(name: string, north: number): FaultStream {
     types: [],
     sensorId: name,
     sources: [],
+    isDoubtful: false,
     observations: new Set(),
     metadata: {
       intervalMs: minute,
@@ -70,11 +71,27 @@ describe('the estimate from neighbours', () => {
     expect(neighbours.estimate(all[0]!, 59 * minute)).toMatchObject({ areAgreeing: false })
   })
 
-  it('leaves out neighbours that are faulty or silent', () => {
+  it('lets neighbours differ by three standard deviations', () => {
+    const { all, neighbours, sample } = site()
+    for (let n = 0; n < 60; n++) sample(n)
+    const [own, above] = all as [FaultStream, FaultStream]
+    for (const difference of Object.values(own.record.differences)) difference.variance = 0.5
+    const { value } = above.record.last!
+    const agreeWith = (more: number) => {
+      above.record.last = { ...above.record.last!, value: value + more }
+      return neighbours.estimate(own, 59 * minute)!.areAgreeing
+    }
+    expect([agreeWith(2.9), agreeWith(3.1)]).toEqual([true, false])
+  })
+
+  it('leaves out neighbours that are faulty, silent, or of bad quality', () => {
     const { all, neighbours, sample } = site()
     for (let n = 0; n < 60; n++) sample(n)
     all[1]!.record.state = 'fault'
     expect(neighbours.estimate(all[0]!, 59 * minute)).toMatchObject({ areAgreeing: false })
+    all[2]!.isDoubtful = true
+    expect(neighbours.estimate(all[0]!, 59 * minute)).toBeUndefined()
+    all[2]!.isDoubtful = false
     expect(neighbours.estimate(all[0]!, 70 * minute)).toBeUndefined()
   })
 })

@@ -1,9 +1,9 @@
 /**
  * Estimates the value of a stream from its neighbours: streams of the same property label near it. The usual
  * difference from each neighbour, and its variance, are learned from samples without a fault. Faulty, stopped
- * and inferred streams give no estimate.
+ * and inferred streams, and those whose QoI is bad, give no estimate.
  */
-import { createNeighbours } from '#client/neighbours.ts'
+import { createNeighbours } from '#client/streams/neighbours.ts'
 import type { NeighbourEstimate } from '#plugins/faults/rules/observed.ts'
 import type { FaultStream, NeighbourDifference } from './fault-stream.ts'
 
@@ -37,10 +37,16 @@ export function createNeighbourhood({ radiusMeters }: { readonly radiusMeters: n
     ({ record, metadata }) => record.last !== undefined && !metadata.isInferred,
   )
 
-  /** Neighbours whose newest value is of about this time, and which have no fault. */
+  /** Neighbours whose newest value is of about this time, and which have no fault and a good QoI. */
   const near = (stream: FaultStream, time: number): readonly FaultStream[] =>
-    neighbours.of(stream).filter(({ record: { state, last }, metadata }) => {
-      if (last === undefined || state === 'fault' || state === 'recovering' || state === 'stopped')
+    neighbours.of(stream).filter(({ record: { state, last }, metadata, isDoubtful }) => {
+      if (
+        last === undefined ||
+        isDoubtful ||
+        state === 'fault' ||
+        state === 'recovering' ||
+        state === 'stopped'
+      )
         return false
       const interval = Math.max(stream.metadata.intervalMs ?? 0, metadata.intervalMs ?? 0) || usualIntervalMs
       return Math.abs(time - last.time) <= ageIntervals * interval

@@ -1,8 +1,9 @@
 /**
  * Finds streams that are silent. A detector counts in the time of its stream: the time from the newest sample
- * to its deadline passes on the clock from the arrival of that sample. A device that sends in bundles gets
- * one and a half times its longest pause. Every device gets ten seconds, since a busy gateway or network
- * delays what was sent in time.
+ * to its deadline (`rules/times-rule.ts`) passes on the clock from the arrival of that sample. A device that
+ * sends in bundles gets one and a half times its longest pause. Every device gets ten seconds, since a busy
+ * gateway or network delays what was sent in time. Time in which the gateway was down does not count. While a
+ * stream is silent, its missing samples are estimated.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -11,11 +12,11 @@ import { type FaultStream, isWatched } from './fault-stream.ts'
 import type { Judging } from './judging.ts'
 
 export interface OverduePorts {
-  readonly judging: Pick<Judging, 'silent'>
+  readonly judging: Pick<Judging, 'silent' | 'missing'>
   /** Whether observations that were committed are not judged yet. */
   readonly isBehind: () => boolean
-  /** Start of this process, ms: silence before is that of the gateway. */
-  readonly upSince: number
+  /** Called after a silence was judged. */
+  readonly silenced: () => void
   readonly clock: Clock
 }
 
@@ -29,29 +30,49 @@ export interface Overdue {
 const pauses = 1.5
 const behindMs = 1000
 
-export function createOverdue({ judging, isBehind, upSince, clock }: OverduePorts): Overdue {
+export function createOverdue({ judging, isBehind, silenced, clock }: OverduePorts): Overdue {
   const wheel = createTimerWheel<FaultStream>(
     { clock, due },
     { tickMs: limits.faultsTickMs.value, slots: limits.faultsWheelSlots.value },
   )
 
   function due(stream: FaultStream): void {
-    const at = stream.detector?.nextAt()
-    if (at === undefined || !isWatched(stream)) return
-    if (isBehind()) wheel.set(stream, clock.monotonic() + behindMs)
-    else judging.silent(stream, at)
+    const { detector, record } = stream
+    if (detector === undefined || !isWatched(stream)) return
+    if (isBehind()) {
+      wheel.set(stream, clock.monotonic() + behindMs)
+      return
+    }
+    const at = detector.nextAt()
+    if (at !== undefined) {
+      judging.silent(stream, at + record.downMs)
+      silenced()
+    } else {
+      const intervalMs = detector.intervalMs()
+      const { last } = record
+      if (last === undefined || intervalMs === undefined) return
+      const missed = Math.max(1, Math.floor((clock.now() - last.committedAt) / intervalMs))
+      judging.missing(stream, last.time + missed * intervalMs)
+    }
+    note(stream)
   }
 
   function note(stream: FaultStream): void {
-    const { last, longestPauseMs } = stream.record
-    const at = isWatched(stream) ? stream.detector?.nextAt() : undefined
-    if (at === undefined || last === undefined) {
+    const { last, longestPauseMs, downMs } = stream.record
+    const detector = isWatched(stream) ? stream.detector : undefined
+    const intervalMs = detector?.intervalMs()
+    if (detector === undefined || last === undefined || intervalMs === undefined) {
       wheel.delete(stream)
       return
     }
+    const at = detector.nextAt()
+    if (at === undefined) {
+      wheel.set(stream, clock.monotonic() + Math.max(intervalMs, limits.faultsEstimateMs.value))
+      return
+    }
     const waitMs = Math.max(at - last.time, pauses * longestPauseMs, limits.faultsSilenceMinMs.value)
-    const arrivedAt = Math.max(last.committedAt, upSince)
-    wheel.set(stream, clock.monotonic() + Math.max(0, waitMs - (clock.now() - arrivedAt)))
+    const passedMs = clock.now() - last.committedAt - downMs
+    wheel.set(stream, clock.monotonic() + Math.max(0, waitMs - passedMs))
   }
 
   return Object.freeze({ note, delete: wheel.delete, close: wheel.close } satisfies Overdue)

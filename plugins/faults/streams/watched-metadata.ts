@@ -2,10 +2,11 @@
  * Metadata of a watched stream: interval, period and bounds of its values, and where it is. Pure. It is read
  * from the entities of the sensor model.
  */
-import { intervalOf } from '#client/declared-interval.ts'
-import { linksOf, numberOf, placeOf, propertyValue } from '#client/stream-entities.ts'
+import { intervalOf } from '#client/streams/declared-interval.ts'
+import { linksOf, numberOf, placeOf, propertyValue } from '#client/streams/stream-entities.ts'
 import { faultTerms, fd, iotStream, notAvailable, qoi, rdfsLabel } from '#contract/vocabulary.ts'
-import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { isObject, own } from '#ngsi-ld/values/json.ts'
 
 export interface WatchedMetadata {
   readonly intervalMs?: number | undefined
@@ -13,6 +14,8 @@ export interface WatchedMetadata {
   readonly periodMs?: number | undefined
   readonly min?: number | undefined
   readonly max?: number | undefined
+  /** Largest change that the sensor can report, in units per second. */
+  readonly maxRate?: number | undefined
   /** Label of the observed property, lower case. */
   readonly label?: string | undefined
   /** Longitude, latitude. */
@@ -36,13 +39,15 @@ export const noMetadata: WatchedMetadata = { isExempt: false, isInferred: false 
 export function metadataOf({ stream, sensor, property, platform }: DescribingEntities): WatchedMetadata {
   const both = [sensor, stream].filter((entity) => entity !== undefined)
   const label = property && propertyValue(property, rdfsLabel)
-  const period = both.map((entity) => numberOf(propertyValue(entity, faultTerms.period))).find(isLength)
+  const period = both.map((entity) => numberOf(propertyValue(entity, faultTerms.period))).find(isPositive)
+  const maxRate = both.map((entity) => numberOf(propertyValue(entity, faultTerms.maxRate))).find(isPositive)
   const places = [sensor, stream, platform].map((entity) => entity && placeOf(entity))
   return {
     intervalMs: sensor && intervalOf(sensor),
     periodMs: period === undefined ? undefined : period * 1000,
     min: sensor && numberOf(propertyValue(sensor, qoi.min)),
     max: sensor && numberOf(propertyValue(sensor, qoi.max)),
+    maxRate,
     label: typeof label === 'string' && label !== notAvailable ? label.trim().toLowerCase() : undefined,
     place: places.find((place) => place !== undefined),
     isExempt: both.some((entity) => isOff(propertyValue(entity, fd.enable))),
@@ -50,6 +55,17 @@ export function metadataOf({ stream, sensor, property, platform }: DescribingEnt
   }
 }
 
-const isLength = (given: number | undefined): given is number => given !== undefined && given > 0
+const isPositive = (given: number | undefined): given is number => given !== undefined && given > 0
 
 const isOff = (given: unknown): boolean => given === false || given === 'false' || numberOf(given) === 0
+
+/** Rated plausibility below which a stream is doubtful: two of its newest values were not plausible. */
+const plausibilityMin = 0.5
+
+/** Whether a QoI entity rates the values of its stream as not plausible. */
+export function isDoubtfulQuality(quality: Entity): boolean {
+  const [plausibility] = instancesOf(quality, qoi.plausibility)
+  const rated = plausibility && own(plausibility, qoi.hasRatedValue)
+  const value = isObject(rated) ? numberOf(own(rated, 'value')) : undefined
+  return value !== undefined && value < plausibilityMin
+}

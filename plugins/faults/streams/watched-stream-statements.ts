@@ -1,7 +1,8 @@
 /**
  * The table of streams in the plugin's own file: detectors, findings that wait to be written, and the log
- * number up to which both include all observations. All are written in one transaction, so that a restart
- * judges each observation exactly once.
+ * number up to which both include all observations. A save writes its rows in slices, each a transaction,
+ * beside those of the save before. The last transaction sets the number of the save and the log number. A
+ * restart takes the rows up to that save, so it judges each observation exactly once.
  */
 import type { PluginDatabase } from '#contract'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
@@ -20,6 +21,21 @@ export const tables = [
     position INTEGER NOT NULL,
     committed INTEGER NOT NULL
   );`,
+]
+
+/** A later migration step, which numbers the saves. A row without a record is that of a removed stream. */
+export const saveTables = [
+  `CREATE TABLE stream_saves (
+    id TEXT NOT NULL,
+    save INTEGER NOT NULL,
+    observations TEXT,
+    record TEXT,
+    detector TEXT,
+    PRIMARY KEY (id, save)
+  ) WITHOUT ROWID;
+  INSERT INTO stream_saves SELECT id, 0, observations, record, detector FROM streams;
+  DROP TABLE streams;
+  ALTER TABLE cursor ADD COLUMN save INTEGER NOT NULL DEFAULT 0;`,
 ]
 
 /** How far the detectors reach. */
@@ -42,36 +58,86 @@ interface StreamRow {
   readonly detector: string | null
 }
 
+/** A part of the work of a save. */
+export interface SaveSlice {
+  readonly save: number
+  /** Streams, and ids of removed ones. */
+  readonly items: readonly (FaultStream | string)[]
+  readonly from: number
+  /** Ends the slice after any item. */
+  readonly isEnough: () => boolean
+}
+
 export interface WatchStatements {
   readonly cursor: () => JudgedUntil | undefined
+  /** The rows of the last save that ended. It deletes those that an interrupted save left. */
   all(): readonly StoredWatch[]
-  save(state: {
-    readonly streams: Iterable<FaultStream>
-    readonly removed: Iterable<string>
-    readonly cursor: JudgedUntil | undefined
-  }): void
+  /** Number of a save that begins. */
+  readonly nextSave: () => number
+  /** Writes rows. Returns the index of the next item. */
+  put(slice: SaveSlice): number
+  /** Ends a save: its rows count from now on. */
+  end(save: number, cursor: JudgedUntil): void
+  /** Deletes the rows that a save replaced. Returns the index of the next item. */
+  tidy(slice: SaveSlice): number
+  /** Yields between two slices. */
+  readonly rest: () => Promise<void>
 }
 
 export function createWatchStatements(database: PluginDatabase): WatchStatements {
-  const put = database.prepare('INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?)')
-  const remove = database.prepare('DELETE FROM streams WHERE id = ?')
-  const putCursor = database.prepare('INSERT OR REPLACE INTO cursor VALUES (1, ?, ?)')
-  const save = database.transaction((state: Parameters<WatchStatements['save']>[0]) => {
-    for (const id of state.removed) remove.run(id)
-    for (const { id, observations, record, detector } of state.streams) {
-      const saved = detector === undefined ? null : JSON.stringify(detector.saved())
-      put.run(id, JSON.stringify([...observations]), JSON.stringify(record), saved)
+  const put = database.prepare('INSERT OR REPLACE INTO stream_saves VALUES (?, ?, ?, ?, ?)')
+  const removeOlder = database.prepare('DELETE FROM stream_saves WHERE id = ? AND save < ?')
+  const removeOne = database.prepare('DELETE FROM stream_saves WHERE id = ? AND save = ?')
+  const putCursor = database.prepare('INSERT OR REPLACE INTO cursor VALUES (1, ?, ?, ?)')
+  const ended = database.prepare('SELECT save FROM cursor').pluck()
+  const lastSave = (): number => (ended.get() as number | undefined) ?? 0
+
+  const slice = (work: (item: FaultStream | string, save: number) => void) =>
+    database.transaction(({ save, items, from, isEnough }: SaveSlice) => {
+      let at = from
+      do work(items[at++]!, save)
+      while (at < items.length && !isEnough())
+      return at
+    })
+
+  function putItem(item: FaultStream | string, save: number): void {
+    if (typeof item === 'string') {
+      put.run(item, save, null, null, null)
+      return
     }
-    if (state.cursor !== undefined) putCursor.run(state.cursor.position, state.cursor.committed)
+    const { id, observations, record, detector } = item
+    const saved = detector === undefined ? null : JSON.stringify(detector.saved())
+    put.run(id, save, JSON.stringify([...observations]), JSON.stringify(record), saved)
+  }
+
+  function tidyItem(item: FaultStream | string, save: number): void {
+    removeOlder.run(typeof item === 'string' ? item : item.id, save)
+    if (typeof item === 'string') removeOne.run(item, save)
+  }
+
+  const clean = database.transaction(() => {
+    database.prepare('DELETE FROM stream_saves WHERE save > ?').run(lastSave())
+    database
+      .prepare(
+        `DELETE FROM stream_saves AS old WHERE EXISTS
+         (SELECT 1 FROM stream_saves WHERE id = old.id AND save > old.save)`,
+      )
+      .run()
+    database.prepare('DELETE FROM stream_saves WHERE record IS NULL').run()
   })
+
   return Object.freeze({
     cursor: () => database.prepare('SELECT position, committed FROM cursor').get() as JudgedUntil | undefined,
-    all: () =>
-      database
-        .prepare('SELECT id, observations, record, detector FROM streams')
-        .all()
-        .map((row) => storedOf(row as StreamRow)),
-    save,
+    all() {
+      clean()
+      const rows = database.prepare('SELECT id, observations, record, detector FROM stream_saves').all()
+      return rows.map((row) => storedOf(row as StreamRow))
+    },
+    nextSave: () => lastSave() + 1,
+    put: slice(putItem),
+    end: (save, { position, committed }) => void putCursor.run(position, committed, save),
+    tidy: slice(tidyItem),
+    rest: database.rest,
   } satisfies WatchStatements)
 }
 

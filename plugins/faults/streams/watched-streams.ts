@@ -3,13 +3,15 @@
  * takes entities of any broker, in the order in which the broker reports them.
  */
 import { limits } from '#base/limits/limits.ts'
-import { createIdIndex } from '#client/id-index.ts'
-import { linksOf, sensorOf } from '#client/stream-entities.ts'
-import { iotStream, sosa } from '#contract/vocabulary.ts'
+import { createIdIndex } from '#client/streams/id-index.ts'
+import type { LeftOutStreams } from '#client/streams/left-out-streams.ts'
+import { createPlacedObservations } from '#client/streams/placed-observations.ts'
+import { linksOf, sensorOf } from '#client/streams/stream-entities.ts'
+import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { type FaultStream, newRecord, type WatchRecord } from './fault-stream.ts'
-import { metadataOf, noMetadata, type WatchedMetadata } from './watched-metadata.ts'
+import { isDoubtfulQuality, metadataOf, noMetadata, type WatchedMetadata } from './watched-metadata.ts'
 
 /** Canonical names of the followed types. */
 export const followedTypes: ReadonlySet<string> = new Set([
@@ -18,11 +20,14 @@ export const followedTypes: ReadonlySet<string> = new Set([
   sosa.Sensor,
   sosa.ObservableProperty,
   sosa.Platform,
+  qoi.Quality,
 ])
 
 export interface WatchedStreamsPorts {
   /** The current state of an entity at the broker. */
   readonly entityOf: (id: string) => Entity | undefined
+  /** Streams beyond the ceiling. */
+  readonly leftOut: Pick<LeftOutStreams, 'hasRoom' | 'delete'>
   /** Called after a new stream was described. */
   readonly discovered: (stream: FaultStream) => void
   /** Called after the first observation entity of a stream became known, so that it has a history. */
@@ -50,13 +55,27 @@ export interface WatchedStreams {
 export type StreamDescription = Pick<FaultStream, 'sensorId' | 'sources' | 'types' | 'metadata'>
 
 export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams {
-  const { entityOf, discovered, added, described: changed, removed } = ports
+  const { entityOf, leftOut, discovered, added, described: changed, removed } = ports
   const streams = new Map<string, FaultStream>()
   /** Streams by the ids of the entities that describe them. */
   const described = createIdIndex<FaultStream>()
-  const observations = new Map<string, FaultStream>()
-  /** Observation entities without a stream, with the ids that they name; the oldest are dropped. */
-  const unplaced = new Map<string, readonly string[]>()
+  const observations = createPlacedObservations<FaultStream>({
+    streamOf: (id) => streams.get(id),
+    describedBy: described.of,
+    moved(id, stream, before) {
+      before?.observations.delete(id)
+      stream.observations.add(id)
+      const [oldest] = stream.observations
+      if (stream.observations.size > limits.clientObservationsMax.value) drop(stream, oldest!)
+      if (stream.observations.size === 1) added(stream)
+    },
+  })
+
+  /** Forgets that an observation entity belongs to a stream; it is placed again with its next value. */
+  function drop(stream: FaultStream, observation: string): void {
+    stream.observations.delete(observation)
+    observations.delete(observation)
+  }
 
   function add(given: {
     readonly id: string
@@ -68,12 +87,13 @@ export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams
       types: [iotStream.IotStream],
       sensorId: undefined,
       sources: [],
+      isDoubtful: false,
       metadata: noMetadata,
       detector: undefined,
       buffered: [],
     }
     streams.set(stream.id, stream)
-    for (const id of stream.observations) observations.set(id, stream)
+    for (const id of stream.observations) observations.restore(id, stream)
     return stream
   }
 
@@ -83,36 +103,19 @@ export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams
     for (const id of stream.sources) described.delete(id, stream)
     Object.assign(stream, descriptionOf(entity, entityOf))
     for (const id of stream.sources) described.add(id, stream)
+    const [quality] = linksOf(entity, qoi.hasQuality).flatMap((id) => entityOf(id) ?? [])
+    if (quality !== undefined) stream.isDoubtful = isDoubtfulQuality(quality)
     if (JSON.stringify(before) !== JSON.stringify(stream.metadata)) changed(stream, before)
   }
 
   function takeStream(entity: Entity): void {
     const known = streams.get(entity.id)
-    if (known === undefined && streams.size >= limits.faultsStreamsMax.value) return
+    if (known === undefined && !leftOut.hasRoom(streams.size, entity.id)) return
     const stream = known ?? add({ id: entity.id, record: newRecord(), observations: new Set() })
     describe(stream, entity)
     if (known !== undefined) return
     discovered(stream)
-    for (const [id, names] of unplaced) if (names.includes(stream.id)) place(id, stream)
-  }
-
-  function takeObservation(entity: Entity): void {
-    const names = linksOf(entity, iotStream.belongsTo)
-    const sensors = names.length > 0 ? [] : linksOf(entity, sosa.madeBySensor)
-    const [stream] = [...names.flatMap((id) => streams.get(id) ?? []), ...sensors.flatMap(described.of)]
-    if (stream === undefined) unplaced.set(entity.id, names)
-    else place(entity.id, stream)
-    if (unplaced.size > limits.faultsUnplacedMax.value) unplaced.delete(unplaced.keys().next().value!)
-  }
-
-  function place(observationId: string, stream: FaultStream): void {
-    unplaced.delete(observationId)
-    const before = observations.get(observationId)
-    if (before === stream) return
-    before?.observations.delete(observationId)
-    observations.set(observationId, stream)
-    stream.observations.add(observationId)
-    if (stream.observations.size === 1) added(stream)
+    observations.takeWaiting(stream)
   }
 
   return Object.freeze({
@@ -120,16 +123,21 @@ export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams
     take(entity) {
       const types = listOf(entity.type)
       if (types.includes(iotStream.IotStream)) takeStream(entity)
-      if (types.includes(iotStream.StreamObservation)) takeObservation(entity)
+      if (types.includes(iotStream.StreamObservation)) observations.take(entity)
+      // A quality changes often, and says nothing else about its stream.
+      if (types.includes(qoi.Quality)) {
+        for (const stream of described.of(entity.id)) stream.isDoubtful = isDoubtfulQuality(entity)
+        return
+      }
       for (const stream of described.of(entity.id)) {
         const owner = entityOf(stream.id)
         if (owner !== undefined) describe(stream, owner)
       }
     },
     delete(id) {
-      observations.get(id)?.observations.delete(id)
+      for (const rated of described.of(id)) rated.isDoubtful = false
+      observations.of(id)?.observations.delete(id)
       observations.delete(id)
-      unplaced.delete(id)
       const stream = streams.get(id)
       if (stream === undefined) return
       streams.delete(id)
@@ -137,7 +145,7 @@ export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams
       for (const observation of stream.observations) observations.delete(observation)
       removed(stream)
     },
-    observedBy: (observationId) => observations.get(observationId),
+    observedBy: observations.of,
     ofSensor: (sensorId) => described.of(sensorId).filter((stream) => stream.sensorId === sensorId),
     all: () => streams.values(),
     get: (id) => streams.get(id),
@@ -154,7 +162,9 @@ function descriptionOf(stream: Entity, entityOf: (id: string) => Entity | undefi
   return {
     sensorId,
     types: listOf(stream.type),
-    sources: [sensorId, propertyId, platformId].filter((id) => id !== undefined),
+    sources: [sensorId, propertyId, platformId, ...linksOf(stream, qoi.hasQuality)].filter(
+      (id) => id !== undefined,
+    ),
     metadata: metadataOf({
       stream,
       sensor,

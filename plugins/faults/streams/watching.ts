@@ -1,13 +1,15 @@
 /**
  * Gives each watched stream its detector: a new one learns from the history of the stream, one stream at a
- * time and in slices, while arriving samples wait. Detectors begin anew when metadata or a request demand it.
+ * time and in slices, while arriving samples wait. A thread fits its models. Detectors begin anew when
+ * metadata or a request demand it.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
-import { numberOf } from '#client/stream-entities.ts'
+import { numberOf } from '#client/streams/stream-entities.ts'
 import type { Json, PastValue } from '#contract'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import type { ApproachChooser } from '#plugins/faults/anomalies/approach-chooser.ts'
 import { defaultDetectionSettings } from '#plugins/faults/detection/detection-settings.ts'
 import { createStreamDetector, type DetectionProfile } from '#plugins/faults/detection/stream-detector.ts'
 import { type ArrivedSample, type FaultStream, isWatched } from './fault-stream.ts'
@@ -18,6 +20,7 @@ import type { WatchedMetadata } from './watched-metadata.ts'
 export interface WatchingPorts {
   readonly judging: Pick<Judging, 'end'>
   readonly opinions: ModelOpinions
+  readonly chooser: Pick<ApproachChooser, 'choose' | 'settled'>
   /** Past values of an observation entity, the newest slice first. */
   readonly history: (observationId: string) => AsyncIterable<readonly PastValue[]>
   /** Called after a detector was made or dropped, so that the stream is saved. */
@@ -61,6 +64,7 @@ export interface ArrivedValue {
 export function createWatching({
   judging,
   opinions,
+  chooser,
   history,
   changed,
   log,
@@ -69,6 +73,11 @@ export function createWatching({
   /** Streams whose detectors learn or will; those that failed stay until they begin anew. */
   const trainings = new Map<FaultStream, { progress: number; error: string | undefined; isDone: boolean }>()
   let working: Promise<void> | undefined
+
+  const profile = (metadata: WatchedMetadata): DetectionProfile => ({
+    ...profileOf(metadata),
+    choose: chooser.choose,
+  })
 
   function enqueue(stream: FaultStream): void {
     stream.detector = undefined
@@ -101,11 +110,12 @@ export function createWatching({
     const learned = past.filter(
       ({ time }) => time < until && !faulty.some(({ begin, end }) => begin <= time && time <= end),
     )
-    const detector = createStreamDetector(profileOf(stream.metadata))
+    const detector = createStreamDetector(profile(stream.metadata))
     for (let at = 0; at < learned.length; at += limits.faultsLearnSlice.value) {
       detector.learn(learned.slice(at, at + limits.faultsLearnSlice.value))
       job.progress = Math.min(1, (at + limits.faultsLearnSlice.value) / learned.length)
       await yieldToEventLoop()
+      await chooser.settled()
     }
     job.isDone = true
     // It may have begun anew, or been stopped or deleted meanwhile.
@@ -151,7 +161,7 @@ export function createWatching({
       if (!isWatched(stream)) return
       if (saved === undefined) return enqueue(stream)
       try {
-        stream.detector = createStreamDetector(profileOf(stream.metadata), saved)
+        stream.detector = createStreamDetector(profile(stream.metadata), saved)
         opinions.resume(stream)
       } catch (error) {
         log.error('faults.detector-failed', { stream: stream.id, error })
@@ -173,7 +183,7 @@ export function createWatching({
         if (!before.isExempt) drop(stream)
       } else if (before.isExempt) enqueue(stream)
       else if (detector !== undefined && isOther(metadata, before))
-        stream.detector = createStreamDetector(profileOf(metadata), detector.saved())
+        stream.detector = createStreamDetector(profile(metadata), detector.saved())
     },
     stop(stream) {
       if (stream.record.isStopped) return false
@@ -198,8 +208,17 @@ export function createWatching({
   } satisfies Watching)
 }
 
-function profileOf({ intervalMs, periodMs, min, max }: WatchedMetadata): DetectionProfile {
-  const given = Object.entries({ intervalMs, periodMs, min, max }).filter(([, one]) => one !== undefined)
+/** The metadata that a detector depends on. */
+const numbersOf = ({ intervalMs, periodMs, min, max, maxRate }: WatchedMetadata) => ({
+  intervalMs,
+  periodMs,
+  min,
+  max,
+  maxRate,
+})
+
+function profileOf(metadata: WatchedMetadata): DetectionProfile {
+  const given = Object.entries(numbersOf(metadata)).filter(([, one]) => one !== undefined)
   return {
     ...(Object.fromEntries(given) as Omit<DetectionProfile, 'settings'>),
     settings: defaultDetectionSettings,
@@ -207,4 +226,4 @@ function profileOf({ intervalMs, periodMs, min, max }: WatchedMetadata): Detecti
 }
 
 const isOther = (a: WatchedMetadata, b: WatchedMetadata): boolean =>
-  a.intervalMs !== b.intervalMs || a.periodMs !== b.periodMs || a.min !== b.min || a.max !== b.max
+  JSON.stringify(numbersOf(a)) !== JSON.stringify(numbersOf(b))

@@ -1,23 +1,32 @@
 /**
- * Writes findings to the broker. Those of a stream are written in their order, those of many streams in one
- * request. Records hold what waits, and are saved with the detectors; what the broker has already is not
- * written again, so a restart neither loses nor repeats a finding.
+ * Writes findings to the broker, those of many streams in one request, and of each entity the newest values.
+ * Records hold what waits, and are saved with the detectors. Values that the broker has are not written
+ * again, so a restart neither loses nor repeats a finding.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
+import { createWriteLoop } from '#client/requests/write-loop.ts'
 import type { BrokerPort } from '#contract'
+import { faultTerms } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
-import { isList, isObject, parsedJson } from '#ngsi-ld/values/json.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { isList, isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { FaultStream, FindingWrite } from '#plugins/faults/streams/fault-stream.ts'
-import { missingIn } from './written.ts'
+import type { FindingQueue } from '#plugins/faults/streams/finding-queue.ts'
+import { missingIn } from './missing-members.ts'
 
 export interface FindingWriterPorts {
+  readonly findings: Pick<FindingQueue, 'send' | 'remove'>
   readonly broker: () => BrokerPort
   /** The current state of an entity at the broker; undefined if it is unknown. */
   readonly entityOf: (id: string) => Entity | undefined
   /** Called after writes of a stream were done. */
   readonly written: (stream: FaultStream) => void
+  /** Resolves when the findings that were added are on disk. */
+  readonly saved: () => Promise<void>
+  /** A Fault expires this long after its end was written, ms; undefined if the broker may not know expiry. */
+  readonly keptMs: () => number | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -33,56 +42,48 @@ export interface FindingWriter {
   close(): Promise<void>
 }
 
-/** Writing takes at most a fifth of the time; findings that arrive meanwhile are gathered. */
-const restPerWrite = 4
 const jsonHeaders = { 'Content-Type': 'application/json' }
 
 export function createFindingWriter(ports: FindingWriterPorts): FindingWriter {
-  const { broker, entityOf, written, clock, log } = ports
+  const { findings, broker, entityOf, written, saved, keptMs, clock, log } = ports
   const queue = new Set<FaultStream>()
-  let flushing: Promise<void> | undefined
-  let timer: NodeJS.Timeout | undefined
-  let failures = 0
-  let failure: string | undefined
-  let isClosed = false
+  const loop = createWriteLoop({
+    write,
+    hasMore: () => queue.size > 0,
+    failed: (reason) => log.warn('faults.unwritten', { broker: broker().address, reason }),
+    monotonic: clock.monotonic,
+    gatherMs: limits.faultsGatherMs,
+    retryMs: limits.faultsRetryMs,
+    isResting: () => true,
+  })
 
-  function wake(delay: number): void {
-    if (isClosed || flushing !== undefined || timer !== undefined) return
-    timer = setTimeout(() => {
-      timer = undefined
-      const begunAt = clock.monotonic()
-      flushing = flush().finally(() => {
-        flushing = undefined
-        const restMs = restPerWrite * (clock.monotonic() - begunAt)
-        if (queue.size > 0) wake(failures === 0 ? restMs : pauseMs())
-      })
-    }, delay)
-  }
-
-  const pauseMs = (): number =>
-    Math.min(limits.faultsRetryMs.value, limits.faultsGatherMs.value * 2 ** failures)
-
-  /** Writes the oldest findings of some streams: of each those up to the second one of the same entity. */
-  async function flush(): Promise<void> {
+  /** Writes the findings of some streams. */
+  async function write(): Promise<string | undefined> {
+    await saved()
     const taken: { readonly stream: FaultStream; readonly writes: readonly FindingWrite[] }[] = []
     let size = 0
     for (const stream of queue) {
-      const writes = firstOfEach(stream.record.writes)
+      const writes = findings.send(stream)
       taken.push({ stream, writes })
       size += writes.length
       if (size >= limits.faultsBatchWrites.value) break
     }
     const all = taken.flatMap(({ writes }) => writes)
     // A Fault is written before the state that announces it.
-    failure = (await send('upsert', all)) ?? (await send('update', all))
-    failures = failure === undefined ? 0 : failures + 1
-    if (failures === 1) log.warn('faults.unwritten', { broker: broker().address, reason: failure })
-    if (failure !== undefined) return
+    const failure = (await send('upsert', all)) ?? (await send('update', all))
+    if (failure !== undefined) return failure
     for (const { stream, writes } of taken) {
-      stream.record.writes = stream.record.writes.filter((one) => !writes.includes(one))
+      findings.remove(stream, writes)
       if (stream.record.writes.length === 0) queue.delete(stream)
       written(stream)
     }
+    return undefined
+  }
+
+  /** Without an expiry, Faults would accumulate for years. The clock counts, so a replay keeps its own. */
+  function withExpiry(entity: JsonObject): JsonObject {
+    const ms = faultTerms.end in entity ? keptMs() : undefined
+    return ms === undefined ? entity : { ...entity, expiresAt: msToDateTime(clock.now() + ms) }
   }
 
   /** Sends the writes of an operation. Returns the reason if the broker did not do it. */
@@ -92,7 +93,9 @@ export function createFindingWriter(ports: FindingWriterPorts): FindingWriter {
   ): Promise<string | undefined> {
     const entities = all
       .filter((one) => one.operation === operation)
-      .flatMap(({ entity }) => missingIn(entityOf(entity.id), entity) ?? [])
+      .map(({ entity }) => missingIn(entityOf(entity.id), entity))
+      .filter((entity) => entity !== undefined)
+      .map(withExpiry)
     if (entities.length === 0) return undefined
     const answer = await broker().exchange({
       method: 'POST',
@@ -114,24 +117,13 @@ export function createFindingWriter(ports: FindingWriterPorts): FindingWriter {
     note(stream) {
       if (stream.record.writes.length === 0) return
       queue.add(stream)
-      wake(limits.faultsGatherMs.value)
+      loop.wake()
     },
     delete: (stream) => void queue.delete(stream),
     waiting: () => queue.size,
-    failure: () => failure,
-    async close() {
-      isClosed = true
-      clearTimeout(timer)
-      await flushing
-    },
+    failure: loop.failure,
+    close: loop.close,
   } satisfies FindingWriter)
-}
-
-function firstOfEach(writes: readonly FindingWrite[]): FindingWrite[] {
-  const second = writes.findIndex(
-    ({ entity }, i) => writes.findIndex((one) => one.entity.id === entity.id) < i,
-  )
-  return second === -1 ? [...writes] : writes.slice(0, second)
 }
 
 /** Errors of a batch, without those of entities that do not exist. */

@@ -6,18 +6,18 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import { listIn } from '#client/broker-messages.ts'
-import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
-import { unsubscribe } from '#client/remote-subscriptions.ts'
-import { canonicalAddress } from '#client/same-broker.ts'
+import { listIn } from '#client/requests/broker-messages.ts'
+import type { BrokerClient, RequestTrouble } from '#client/requests/broker-requests.ts'
+import { canonicalAddress } from '#client/requests/same-broker.ts'
+import { unsubscribe } from '#client/subscriptions/remote-subscriptions.ts'
 import type { BrokerPort, HostBase } from '#contract'
 import { alreadyExists, badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { BrokerOrigin, BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { isLeaving } from './broker-removal.ts'
 import { factsOf, type Remote, type RemoteFacts } from './followed-broker.ts'
+import { typeOf } from './index-watches.ts'
 import { addressOf, type Reach } from './reach.ts'
-import { typeOf } from './watched.ts'
 
 /** A followed broker and the objects used to reach it. */
 export interface FollowedBroker {
@@ -54,7 +54,7 @@ export function createBrokerRegistrar(ports: BrokerRegistrarPorts) {
     }
     if (brokers.all().length + registering.size > limits.indexBrokersMax.value)
       throw badRequestData(`no more than ${limits.indexBrokersMax.value} brokers can be registered`, 'host')
-    if (!reach.isReached())
+    if (reach.callbackBase() === undefined)
       throw new GatewayError(
         'peer.unavailable',
         'this gateway has no address for notifications; set indexing.callbackUrl',

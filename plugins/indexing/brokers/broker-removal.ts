@@ -5,7 +5,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
-import { unsubscribe } from '#client/remote-subscriptions.ts'
+import { unsubscribe } from '#client/subscriptions/remote-subscriptions.ts'
 import type { BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { factsOf } from './followed-broker.ts'

@@ -2,10 +2,11 @@
  * Routes for broker registration (`/api/broker`) and notification callbacks (`/api/notification`). Formats
  * are those of the original component: lists as `{count, result}`, errors as `{status, message}`.
  */
+import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
-import { notifiedItems } from '#client/broker-messages.ts'
-import { otherAddressesOf } from '#client/same-broker.ts'
-import { undeliveredAt } from '#client/silence.ts'
+import { notifiedItems } from '#client/requests/broker-messages.ts'
+import { otherAddressesOf } from '#client/requests/same-broker.ts'
+import { undeliveredAt } from '#client/subscriptions/silence.ts'
 import type { Json, RouteEnvironment } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -15,8 +16,8 @@ import { kindOf, kindsOf } from '#plugins/indexing/entries/entity-kinds.ts'
 import { sentItemsOf } from '#plugins/indexing/entries/sent-entities.ts'
 import { isAged, reasonOf } from './broker-warnings.ts'
 import { factsOf, type RemoteFacts } from './followed-broker.ts'
+import { typeOf } from './index-watches.ts'
 import type { Remotes } from './remote-brokers.ts'
-import { typeOf } from './watched.ts'
 
 export interface BrokerRoutesPorts {
   readonly remotes: Remotes
@@ -143,7 +144,7 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
     all: () => remotes.all().map(registrationOf),
     /** Answers requests for these paths. Returns undefined for others. */
     async fetch(request: Request, environment: RouteEnvironment): Promise<Response | undefined> {
-      const path = new URL(request.url).pathname.replace(/\/+$/, '')
+      const path = withoutTrailingSlashes(new URL(request.url).pathname)
       if (!/^\/api\/(?:broker|notification)(?:\/|$)/.test(path)) return undefined
       try {
         return await route(request, path, environment)

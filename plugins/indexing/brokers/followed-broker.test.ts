@@ -6,7 +6,7 @@ import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { createLog } from '#base/register/log.ts'
 import { type Clock, systemClock } from '#base/time/clock.ts'
-import { createBrokerClient } from '#client/broker-requests.ts'
+import { createBrokerClient } from '#client/requests/broker-requests.ts'
 import type { BrokerAnswer, BrokerPort } from '#contract'
 import { createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
 import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
@@ -53,10 +53,9 @@ function begin(clock: Clock = systemClock) {
     clock,
     client: createBrokerClient({ port: createEmptyBroker(), signal, monotonic, paceMs: 0 }),
     catalogue: createCatalogue(database, monotonic),
-    log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
-    reportError: () => (error) => errors.push(error),
-    callback: (purpose) => `http://here/${purpose}`,
-    notifying: () => ({ base: 'http://here', isHidden: false }),
+    log: createLog({ level: 'error', clock: systemClock, write: (line) => errors.push(line) }),
+    base: () => 'http://here',
+    callback: (base, purpose) => `${base}/${purpose}`,
   })
   return { remote, brokers, row, errors }
 }

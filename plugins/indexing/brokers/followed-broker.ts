@@ -7,15 +7,19 @@
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
-import { createBrokerFollower, type FollowedFacts } from '#client/broker-follower.ts'
-import { readSources } from '#client/broker-reading.ts'
-import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
+import { readSources } from '#client/requests/broker-reading.ts'
+import type { RequestTrouble } from '#client/requests/broker-requests.ts'
+import {
+  type BrokerFollowerPorts,
+  createBrokerFollower,
+  type FollowedFacts,
+} from '#client/subscriptions/broker-follower.ts'
 import type { BrokerChange, BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
 import type { SentItems } from '#plugins/indexing/entries/sent-entities.ts'
 import { type Crawled, crawl } from './crawl.ts'
-import { watched } from './watched.ts'
+import { watched } from './index-watches.ts'
 
 /** Stored facts about a registered broker besides its address. */
 export interface RemoteFacts extends FollowedFacts {
@@ -31,20 +35,14 @@ export interface RemoteFacts extends FollowedFacts {
 
 export const factsOf = ({ facts }: BrokerRow): RemoteFacts => facts as unknown as RemoteFacts
 
-export interface RemotePorts extends ClockAndLog {
+export interface RemotePorts
+  extends ClockAndLog,
+    Pick<BrokerFollowerPorts, 'client' | 'base' | 'callback' | 'signal'> {
   readonly row: BrokerRow
-  readonly client: BrokerClient
   readonly brokers: Brokers
   readonly catalogue: Catalogue
-  /** Handles errors of background work. */
-  readonly reportError: (during: string) => (error: unknown) => void
-  /** Callback address for a purpose. Undefined while this gateway has no address that brokers can reach. */
-  readonly callback: (purpose: string) => string | undefined
-  /** Base address for notifications, and whether the broker's host cannot reach it. */
-  readonly notifying: () => { readonly base: string; readonly isHidden: boolean }
   /** Receives broker addresses found in its registrations; undefined if such brokers are not followed. */
   readonly learn?: ((addresses: readonly string[]) => void) | undefined
-  readonly signal: AbortSignal
 }
 
 export type Remote = ReturnType<typeof createRemote>

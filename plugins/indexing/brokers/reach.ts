@@ -3,10 +3,9 @@
  * callback URLs signed per subscription.
  */
 
-import { type BrokerClient, createBrokerClient } from '#client/broker-requests.ts'
-import { signatureOf } from '#client/callback-signature.ts'
-import { canonicalAddress } from '#client/same-broker.ts'
-import { isHiddenFrom } from '#client/silence.ts'
+import { type BrokerClient, createBrokerClient } from '#client/requests/broker-requests.ts'
+import { canonicalAddress } from '#client/requests/same-broker.ts'
+import { signatureOf } from '#client/subscriptions/callback-signature.ts'
 import type { BrokerPort, Host, RemoteIdentity } from '#contract'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
@@ -43,21 +42,11 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
     declaredAs: (address: string): string | undefined => declared.get(canonicalAddress(address))?.url,
     /** The tenant that the settings name for an address. */
     tenantOf: (address: string): string | undefined => declared.get(canonicalAddress(address))?.tenant,
-    /** Whether this gateway has an address for notifications. */
-    isReached: (): boolean => callbackBase() !== undefined,
-    /**
-     * Base address for notifications, and whether only this machine can reach it while the broker is
-     * elsewhere.
-     */
-    notifying: (address: string) => () => {
-      const base = callbackBase() ?? ''
-      return { base, isHidden: isHiddenFrom(address, base) }
-    },
+    /** Base address for notifications; undefined while this gateway has none that brokers can reach. */
+    callbackBase,
     /** Callback URL for a purpose. */
-    callback: (key: string, secret: string) => (purpose: string) => {
-      const base = callbackBase()
-      return base && `${base}/api/notification/${purpose}/${key}.${signatureOf(secret, purpose)}`
-    },
+    callback: (key: string, secret: string) => (base: string, purpose: string) =>
+      `${base}/api/notification/${purpose}/${key}.${signatureOf(secret, purpose)}`,
     /**
      * Opens a port with the credentials of the settings. Brokers in the settings may be on this machine.
      * @throws config.invalid for files that cannot be read.

@@ -5,9 +5,9 @@
 import { randomBytes } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import { readSources } from '#client/broker-reading.ts'
-import { checkSignature, signatureOf } from '#client/callback-signature.ts'
-import { canonicalAddress } from '#client/same-broker.ts'
+import { readSources } from '#client/requests/broker-reading.ts'
+import { canonicalAddress } from '#client/requests/same-broker.ts'
+import { checkSignature, signatureOf } from '#client/subscriptions/callback-signature.ts'
 import type { BrokerPort, Host } from '#contract'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import {
@@ -62,7 +62,6 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
         ? (found: readonly string[]) => updateLearnt(row.key, found)
         : undefined
     const callback = reach.callback(row.key, secret)
-    const notifying = reach.notifying(row.host)
     const remote = createRemote({
       row,
       client,
@@ -70,9 +69,8 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
       catalogue,
       clock,
       log,
-      reportError,
+      base: reach.callbackBase,
       callback,
-      notifying,
       learn,
       signal: ended,
     })
@@ -166,7 +164,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
 
   /** Resumes all registered brokers once this gateway has an address for notifications. */
   function start(): void {
-    if (!reach.isReached()) {
+    if (reach.callbackBase() === undefined) {
       startTimer = setTimeout(start, limits.indexStartMs.value).unref()
       return
     }

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '#base/register/errors.ts'
-import { canonicalAddress } from '#client/same-broker.ts'
+import { canonicalAddress } from '#client/requests/same-broker.ts'
 import type { PluginDatabase } from '#contract'
 import { prepareBrokerStatements } from './statements.ts'
 
@@ -101,6 +101,7 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
       if (origin !== 'own') given = Math.max(given, last) + 1
       const b = origin === 'own' ? ownBroker : given
       sql.add.run(b, key, host, origin, 'new', now(), JSON.stringify(facts))
+      database.commit()
       return get(b)!
     },
 
@@ -112,12 +113,14 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
       const since = next.state === row.state ? row.since : now()
       const load = next.load === null ? null : JSON.stringify(next.load)
       sql.set.run(next.host, next.state, since, next.position, load, JSON.stringify(next.facts), b)
+      database.commit()
     },
 
     /** Deletes a broker's row. Its entries must be deleted first: `catalogue.removeAll`. */
     remove(b: number): void {
       sql.forgetTally.run(b)
       sql.remove.run(b)
+      database.commit()
     },
 
     /** Writes rows back into an emptied index. */
@@ -128,6 +131,7 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
         const next = state === 'leaving' ? state : 'new'
         sql.add.run(b, key, host, origin, next, now(), JSON.stringify(facts))
       }
+      database.commit()
     },
   })
 }

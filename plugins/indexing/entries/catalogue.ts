@@ -140,6 +140,9 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
     /** Updates derived rows that a kill left stale. */
     derive,
 
+    /** Forgets numbers in memory that the file may have lost. */
+    forgetNames: (): void => parts.naming.forget(),
+
     /** Empties the index including its brokers; `brokers.restore` writes those back. */
     async empty(): Promise<void> {
       await database.reset()

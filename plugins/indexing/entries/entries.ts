@@ -31,12 +31,21 @@ export interface Difference {
   readonly removed: number
 }
 
+/** The broker that takes precedence for a node, and the kinds of its version. */
+interface NodeRow {
+  readonly prime: number | null
+  readonly kinds: number
+}
+
 export interface EntryRow {
   readonly kinds: number
   readonly generation: number
   readonly created: number
   readonly doc: string
 }
+
+/** The entry of the first broker that has a node. */
+type FirstEntry = Pick<EntryRow, 'kinds' | 'doc'> & { readonly b: number }
 
 export function createEntries(sql: Statements, naming: Naming, deriving: Deriving) {
   const rows = createRows(sql, naming)
@@ -52,10 +61,11 @@ export function createEntries(sql: Statements, naming: Naming, deriving: Derivin
     }
   }
 
-  /** Decides which broker's entry of a node takes precedence, and writes its rows. */
-  function updatePrecedence(n: number): void {
-    const { prime, kinds: before } = sql.nodeRow.get(n) as { prime: number | null; kinds: number }
-    const first = sql.firstEntry.get(n) as (EntryRow & { b: number }) | undefined
+  const nodeOf = (n: number): NodeRow => sql.nodeRow.get(n) as NodeRow
+  const firstOf = (n: number) => sql.firstEntry.get(n) as FirstEntry | undefined
+
+  /** Writes the rows of a node from the entry that takes precedence. */
+  function writeNode(n: number, { prime, kinds: before }: NodeRow, first: FirstEntry | undefined): void {
     const after = first?.kinds ?? 0
     const facts = first && factsOf(JSON.parse(first.doc) as Entity, after)
     const isNew = rows.write(n, before, after, facts)
@@ -70,8 +80,8 @@ export function createEntries(sql: Statements, naming: Naming, deriving: Derivin
     if (known === undefined) return undefined
     sql.dropEntry.run(n, b)
     count(b, known.kinds, -1)
-    const { prime } = sql.nodeRow.get(n) as { prime: number | null }
-    if (prime === b) updatePrecedence(n)
+    const node = nodeOf(n)
+    if (node.prime === b) writeNode(n, node, firstOf(n))
     return 'removed'
   }
 
@@ -97,9 +107,9 @@ export function createEntries(sql: Statements, naming: Naming, deriving: Derivin
       sql.putEntry.run(n, b, bits, generation, sent.times().created, doc)
       count(b, bits & ~(known?.kinds ?? 0), 1)
       count(b, (known?.kinds ?? 0) & ~bits, -1)
-      const { prime } = sql.nodeRow.get(n) as { prime: number | null }
+      const node = nodeOf(n)
       // An entry of a broker without precedence affects no other row.
-      if (prime === null || prime >= b) updatePrecedence(n)
+      if (node.prime === null || node.prime >= b) writeNode(n, node, { b, kinds: bits, doc })
       return known === undefined ? 'added' : 'changed'
     },
     remove,

@@ -1,5 +1,5 @@
 /** Entities and deletions that other brokers send, as the index takes them. Pure. */
-import { type BrokerItems, itemsOf } from '#client/broker-messages.ts'
+import { type BrokerItems, itemsOf } from '#client/requests/broker-messages.ts'
 import type { Json } from '#contract'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import type { BrokerEntity } from './entries.ts'

@@ -1,11 +1,16 @@
 /**
  * Writes Events to the broker. An Event is created once; if it exists, its attributes are updated, so writing
- * it again after a restart changes nothing. A failed request is repeated. The owner saves the Events that
- * wait.
+ * it again after a restart changes nothing. A failed request is repeated.
+ *
+ * Each Event is created with `expiresAt`, after which the broker deletes it; an update does not move it. The
+ * time until then is the setting `patterns.keepEventsHours` (72 by default,
+ * `config/schema/plugin-schema.ts`). Events that are not written yet are in memory here;
+ * `groups/log-reader.ts` saves them with its position, and puts them back after a restart.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
+import { createWriteLoop } from '#client/requests/write-loop.ts'
 import type { BrokerPort } from '#contract'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
@@ -49,26 +54,16 @@ export function createEventWriter(
 ): EventWriter {
   const queue = new Map<string, JsonObject | undefined>()
   const waiters = new Set<() => void>()
-  let flushing: Promise<void> | undefined
-  let timer: NodeJS.Timeout | undefined
-  let failures = 0
-  let failure: string | undefined
   let isClosed = false
-
-  function wake(delay: number): void {
-    if (isClosed || flushing !== undefined || timer !== undefined) return
-    timer = setTimeout(() => {
-      timer = undefined
-      flushing = flush().finally(() => {
-        flushing = undefined
-        release()
-        if (queue.size > 0) wake(failures === 0 ? 0 : pauseMs())
-      })
-    }, delay)
-  }
-
-  const pauseMs = (): number =>
-    Math.min(limits.patternRetryMs.value, limits.patternGatherMs.value * 2 ** failures)
+  const loop = createWriteLoop({
+    write: flush,
+    hasMore: () => queue.size > 0,
+    failed: (reason) => log.warn('patterns.unwritten', { broker: broker.address, reason }),
+    monotonic: clock.monotonic,
+    gatherMs: limits.patternGatherMs,
+    retryMs: limits.patternRetryMs,
+    isResting: () => false,
+  })
 
   const hasRoom = (): boolean => isClosed || queue.size < limits.patternWaitingMax.value
 
@@ -78,7 +73,7 @@ export function createEventWriter(
     waiters.clear()
   }
 
-  async function flush(): Promise<void> {
+  async function flush(): Promise<string | undefined> {
     const some = [...queue].slice(0, limits.patternBatchEvents.value)
     const puts = some.flatMap(([id, entity]) => (entity === undefined ? [] : [[id, entity] as const]))
     const deletions = some.flatMap(([id, entity]) => (entity === undefined ? [id] : []))
@@ -108,9 +103,8 @@ export function createEventWriter(
       // It may have changed meanwhile.
       if (queue.get(id) === entity) queue.delete(id)
     }
-    failure = reason
-    failures = reason === undefined ? 0 : failures + 1
-    if (failures === 1) log.warn('patterns.unwritten', { broker: broker.address, reason })
+    release()
+    return reason
   }
 
   const withExpiry = (entity: JsonObject): JsonObject => ({
@@ -175,19 +169,18 @@ export function createEventWriter(
       // The newest state is written last.
       queue.delete(id)
       queue.set(id, entity)
-      wake(limits.patternGatherMs.value)
+      loop.wake()
     },
     async room() {
       while (!hasRoom()) await new Promise<void>((resolve) => waiters.add(resolve))
     },
     waiting: () => queue.entries(),
     size: () => queue.size,
-    failure: () => failure,
-    async close() {
+    failure: loop.failure,
+    close() {
       isClosed = true
-      clearTimeout(timer)
       release()
-      await flushing
+      return loop.close()
     },
   } satisfies EventWriter)
 }

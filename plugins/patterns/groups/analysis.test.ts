@@ -1,7 +1,7 @@
 /** Windows of groups of streams: which are published, and that the order of arrival does not matter. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseModelDocument } from '#plugins/patterns/registrations/model-document.ts'
+import { parsePatternModel } from '#plugins/patterns/registrations/model-document.ts'
 import { runs } from '#test/kit/runs.ts'
 import { createAnalysis, type StreamValue } from './analysis.ts'
 import type { PlacedStream } from './spatial.ts'
@@ -34,9 +34,11 @@ function analysisOf({
       if (entity === undefined) events.delete(id)
       else events.set(id, JSON.stringify(entity))
     },
+    // No model here is in ONNX.
+    labels: { follow: unexpected, unfollow: () => undefined, add: unexpected, drop: () => undefined },
     yieldIfDue: async () => undefined,
   })
-  analysis.add(parseModelDocument('m', { observableProperties: properties, model, ...more } as never))
+  analysis.add(parsePatternModel('m', { observableProperties: properties, model, ...more } as never))
   const between = async (): Promise<void> => undefined
   const spans = (): string[] =>
     [...events.values()]
@@ -57,6 +59,8 @@ function analysisOf({
     observe: (values: readonly StreamValue[]) => analysis.observe(values, between),
   }
 }
+
+const unexpected = (): never => expect.unreachable()
 
 const of = (stream: string, ...times: readonly number[]): StreamValue[] =>
   times.map((time) => ({ stream, time, value: time % 7 }))

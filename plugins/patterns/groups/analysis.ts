@@ -7,6 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { eventEntity, eventId } from '#plugins/patterns/events/event-entity.ts'
+import type { LabelQueue } from '#plugins/patterns/labelling/label-queue.ts'
 import {
   type CachedSeries,
   firstFrom,
@@ -16,11 +17,12 @@ import {
 } from '#plugins/patterns/windows/cached-series.ts'
 import { keptFrom } from '#plugins/patterns/windows/rows.ts'
 import { spanOf } from '#plugins/patterns/windows/temporal.ts'
-import type { WindowPattern } from '#plugins/patterns/windows/window-pattern.ts'
 import {
   allRows,
+  type FoundWindow,
   groupKey,
   type ModelRules,
+  patternName,
   patternsOf,
   reachedIn,
   type StreamGroup,
@@ -35,6 +37,8 @@ export interface AnalysisPorts {
   }
   /** Called for each pattern that is new or differs from before; undefined if its window is none any more. */
   readonly publish: (id: string, entity: JsonObject | undefined) => void
+  /** Labels the windows of ONNX models. */
+  readonly labels: Pick<LabelQueue, 'follow' | 'unfollow' | 'add' | 'drop'>
   readonly yieldIfDue: YieldIfDue
 }
 
@@ -79,7 +83,7 @@ type Between = () => Promise<void>
 
 export type Analysis = ReturnType<typeof createAnalysis>
 
-export function createAnalysis({ streams, publish, yieldIfDue }: AnalysisPorts) {
+export function createAnalysis({ streams, publish, labels, yieldIfDue }: AnalysisPorts) {
   const models = new Map<string, Applied>()
   const cached = new Map<string, Cached>()
   /** Saved times of first rows, for groups that are not formed yet. */
@@ -201,10 +205,10 @@ export function createAnalysis({ streams, publish, yieldIfDue }: AnalysisPorts) 
 
   async function allPatterns(
     changes: ReadonlyMap<StreamGroup, number>,
-  ): Promise<ReadonlyMap<StreamGroup, ReadonlyMap<number, WindowPattern>>> {
-    const all = new Map<StreamGroup, Map<number, WindowPattern>>()
+  ): Promise<ReadonlyMap<StreamGroup, ReadonlyMap<number, FoundWindow>>> {
+    const all = new Map<StreamGroup, Map<number, FoundWindow>>()
     for (const [group, from] of changes) {
-      const patterns = new Map<number, WindowPattern>()
+      const patterns = new Map<number, FoundWindow>()
       for (const pattern of patternsOf(group, from)) {
         patterns.set(pattern.end, pattern)
         await yieldIfDue()
@@ -217,15 +221,24 @@ export function createAnalysis({ streams, publish, yieldIfDue }: AnalysisPorts) 
 
   function publishChanges(
     { key, rules, streams: members }: StreamGroup,
-    before: ReadonlyMap<number, WindowPattern>,
-    after: ReadonlyMap<number, WindowPattern>,
+    before: ReadonlyMap<number, FoundWindow>,
+    after: ReadonlyMap<number, FoundWindow>,
   ): void {
-    for (const end of before.keys()) if (!after.has(end)) publish(eventId(key, end), undefined)
+    for (const end of before.keys()) {
+      if (after.has(end)) continue
+      const id = eventId(key, end)
+      labels.drop(rules.id, id)
+      publish(id, undefined)
+    }
     const applied = models.get(rules.id)
     for (const [end, pattern] of after) {
       if (isSame(before.get(end), pattern)) continue
       const id = eventId(key, end)
-      publish(id, eventEntity(id, members, pattern))
+      if ('label' in pattern) publish(id, eventEntity(id, members, pattern))
+      else {
+        const features = Float32Array.from(pattern.features)
+        labels.add({ ...pattern, id, model: rules.id, streams: members, features })
+      }
       if (applied === undefined || before.has(end)) continue
       applied.windows++
       applied.lastWindowEnd = Math.max(applied.lastWindowEnd ?? end, end)
@@ -259,10 +272,14 @@ export function createAnalysis({ streams, publish, yieldIfDue }: AnalysisPorts) 
   return Object.freeze({
     add(rules: ModelRules): void {
       models.set(rules.id, { rules, groups: new Map(), windows: 0, lastWindowEnd: undefined })
+      const { id, model } = rules
+      if (model.kind === 'onnx')
+        labels.follow({ id, name: model.name, nameOf: (label) => patternName(label, rules) })
     },
     remove(id: string): void {
       for (const key of models.get(id)?.groups.keys() ?? []) unsaved.groups.set(key, undefined)
       models.delete(id)
+      labels.unfollow(id)
     },
     /** Whether any model is applied. */
     isEmpty: () => models.size === 0,
@@ -334,5 +351,9 @@ function isKnown({ times, values }: CachedSeries, { time, value }: StreamValue):
   return times[at] === time && values[at] === value
 }
 
-const isSame = (a: WindowPattern | undefined, b: WindowPattern): boolean =>
-  a !== undefined && a.start === b.start && a.label === b.label && a.confidence === b.confidence
+function isSame(a: FoundWindow | undefined, b: FoundWindow): boolean {
+  if (a === undefined || a.start !== b.start) return false
+  if ('label' in a || 'label' in b)
+    return 'label' in a && 'label' in b && a.label === b.label && a.confidence === b.confidence
+  return a.features.every((feature, i) => feature === b.features[i])
+}

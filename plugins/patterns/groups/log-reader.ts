@@ -9,11 +9,13 @@ import { limits } from '#base/limits/limits.ts'
 import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { timedResult } from '#client/stream-entities.ts'
+import { timedResult } from '#client/streams/stream-entities.ts'
+import { readEntities } from '#client/streams/stream-log.ts'
 import type { ChangeBatch, ChangesPort, EntityState, PastObservation } from '#contract'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { EventWriter } from '#plugins/patterns/events/event-writer.ts'
+import type { LabelQueue } from '#plugins/patterns/labelling/label-queue.ts'
 import { cachedValueOf } from '#plugins/patterns/windows/cached-series.ts'
 import type { Analysis, StreamValue } from './analysis.ts'
 import type { CachedValue, LogCursor, PatternStatements } from './pattern-statements.ts'
@@ -24,6 +26,7 @@ export interface LogReaderPorts {
   readonly streams: PlacedStreams
   readonly analysis: Analysis
   readonly writer: EventWriter
+  readonly labels: LabelQueue
   readonly table: PatternStatements
   readonly yieldIfDue: YieldIfDue
   readonly clock: Clock
@@ -46,6 +49,8 @@ export interface LogReader {
   close(): Promise<void>
 }
 
+const onlyStreams = new Set([iotStream.IotStream])
+
 /** An observation of an observation entity. */
 type Observed = PastObservation
 
@@ -54,6 +59,7 @@ export function createLogReader({
   streams,
   analysis,
   writer,
+  labels,
   table,
   yieldIfDue,
   clock,
@@ -82,14 +88,16 @@ export function createLogReader({
       ([id, entity]) => [id, entity === undefined ? undefined : JSON.stringify(entity)] as const,
     )
     // If the disk fails, all of it is saved later.
-    table.save({ ...analysis.unsaved(), waiting, cursor })
+    table.save({ ...analysis.unsaved(), unlabelled: labels.unsaved(), waiting, cursor })
     analysis.forgetUnsaved()
+    labels.forgetUnsaved()
     savedAt = clock.monotonic()
   }
 
-  /** Saves if much is unsaved, and waits while many events are unwritten. */
+  /** Saves if much is unsaved, and waits while many events are unwritten or many windows unlabelled. */
   async function between(): Promise<void> {
     await writer.room()
+    await labels.room()
     if (analysis.unsavedCount() >= limits.patternUnsavedMax.value) save()
     await yieldIfDue()
   }
@@ -97,13 +105,7 @@ export function createLogReader({
   /** Takes all streams and what describes them. */
   async function readStreams(): Promise<void> {
     streams.clear()
-    for (let behind = 0; !signal.aborted; ) {
-      const page = changes.entities(behind, limits.patternReadPage.value)
-      if (page.length === 0) return
-      for (const state of page) if (state.types.includes(iotStream.IotStream)) streams.take(state.entity())
-      behind = page.at(-1)!.rid
-      await nextTurn()
-    }
+    await readEntities({ changes, types: onlyStreams, signal }, streams.take)
   }
 
   async function restore(): Promise<void> {
@@ -118,6 +120,7 @@ export function createLogReader({
       after = page.at(-1)
       await nextTurn()
     }
+    labels.restore(table.unlabelled())
     for (const [id, entity] of table.waiting())
       writer.put(id, entity === null ? undefined : (JSON.parse(entity) as Parameters<typeof writer.put>[1]))
   }
@@ -200,6 +203,7 @@ export function createLogReader({
     cursor = undefined
     await analysis.regroup(async () => undefined)
     analysis.forgetUnsaved()
+    labels.forgetUnsaved()
     streams.clear()
     table.clear()
   }

@@ -4,6 +4,7 @@
  * observation of the log exactly once more.
  */
 import type { PluginDatabase } from '#contract'
+import type { WaitingWindow } from '#plugins/patterns/labelling/label-queue.ts'
 
 /** Migration steps; a released step never changes. */
 export const tables = [
@@ -25,6 +26,15 @@ export const tables = [
     one INTEGER PRIMARY KEY CHECK (one = 1),
     position INTEGER NOT NULL,
     committed INTEGER NOT NULL
+  );`,
+  `CREATE TABLE unlabelled (
+    n INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    model TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    streams TEXT NOT NULL,
+    features BLOB NOT NULL
   );`,
 ]
 
@@ -64,6 +74,8 @@ export interface SavedState {
   readonly groups: ReadonlyMap<string, number | undefined>
   /** Events to write, or to delete (undefined), as JSON text. */
   readonly waiting: Iterable<readonly [id: string, entity: string | undefined]>
+  /** Windows that wait for the label of an ONNX model; undefined for those that do not any more. */
+  readonly unlabelled: ReadonlyMap<string, WaitingWindow | undefined>
   readonly cursor: LogCursor
 }
 
@@ -75,6 +87,8 @@ export interface PatternStatements {
   streams(): readonly (readonly [id: string, n: number])[]
   groups(): readonly (readonly [key: string, since: number])[]
   waiting(): readonly (readonly [id: string, entity: string | null])[]
+  /** In the order of the queue. */
+  unlabelled(): readonly WaitingWindow[]
   /** Cached values in order of time, after one of them. */
   cachedAfter(last: Pick<CachedValue, 'time' | 'n'> | undefined, most: number): readonly CachedValue[]
   save(state: SavedState): void
@@ -96,6 +110,10 @@ export function createPatternStatements(database: PluginDatabase): PatternStatem
   const removeGroup = database.prepare('DELETE FROM groups WHERE key = ?')
   const clearWaiting = database.prepare('DELETE FROM waiting')
   const putWaiting = database.prepare('INSERT INTO waiting VALUES (?, ?)')
+  const removeUnlabelled = database.prepare('DELETE FROM unlabelled WHERE id = ?')
+  const putUnlabelled = database.prepare(
+    'INSERT INTO unlabelled (id, model, start, end, streams, features) VALUES (?, ?, ?, ?, ?, ?)',
+  )
   const putCursor = database.prepare('INSERT OR REPLACE INTO cursor VALUES (1, ?, ?)')
   const save = database.transaction((state: SavedState) => {
     for (const [id, n] of state.streams) {
@@ -112,9 +130,15 @@ export function createPatternStatements(database: PluginDatabase): PatternStatem
     }
     clearWaiting.run()
     for (const [id, entity] of state.waiting) putWaiting.run(id, entity ?? null)
+    for (const [id, window] of state.unlabelled) {
+      removeUnlabelled.run(id)
+      if (window === undefined) continue
+      const { model, start, end, streams, features } = window
+      putUnlabelled.run(id, model, start, end, JSON.stringify(streams), bytesOf(features))
+    }
     putCursor.run(state.cursor.position, state.cursor.committed)
   })
-  const clears = ['cached', 'streams', 'groups', 'waiting', 'cursor'].map((table) =>
+  const clears = ['cached', 'streams', 'groups', 'waiting', 'unlabelled', 'cursor'].map((table) =>
     database.prepare(`DELETE FROM ${table}`),
   )
   const clear = database.transaction(() => {
@@ -136,9 +160,25 @@ export function createPatternStatements(database: PluginDatabase): PatternStatem
     streams: () => pairs('SELECT id, n FROM streams ORDER BY n'),
     groups: () => pairs('SELECT key, since FROM groups'),
     waiting: () => pairs('SELECT id, entity FROM waiting'),
+    unlabelled: () =>
+      (database.prepare('SELECT * FROM unlabelled ORDER BY n').all() as SavedWindow[]).map(windowOf),
     cachedAfter: (last, most) =>
       after.all(last?.time ?? Number.MIN_SAFE_INTEGER, last?.n ?? 0, most) as CachedValue[],
     save,
     clear,
   } satisfies PatternStatements)
 }
+
+type SavedWindow = Omit<WaitingWindow, 'streams' | 'features'> & {
+  readonly streams: string
+  readonly features: Buffer
+}
+
+function windowOf({ id, model, start, end, streams, features }: SavedWindow): WaitingWindow {
+  const numbers = new Float32Array(features.length / Float32Array.BYTES_PER_ELEMENT)
+  bytesOf(numbers).set(features)
+  return { id, model, start, end, streams: JSON.parse(streams) as string[], features: numbers }
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength)

@@ -10,11 +10,12 @@ const placedAt = (...coordinates: readonly number[]) => ({
   value: { type: 'Point', coordinates },
 })
 const entities = new Map<string, Entity>()
+const leftOut = { hasRoom: () => true, delete: () => undefined, clear: () => undefined }
 let streams: PlacedStreams
 
 beforeEach(() => {
   entities.clear()
-  streams = createPlacedStreams((id) => entities.get(id))
+  streams = createPlacedStreams({ entityOf: (id) => entities.get(id), leftOut })
 })
 
 function take(id: string, type: string, members: object = {}): boolean {

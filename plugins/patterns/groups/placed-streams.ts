@@ -3,7 +3,8 @@
  * stream, its Sensor and its Platform. Also finds the stream of an observation entity.
  */
 import { limits } from '#base/limits/limits.ts'
-import { linksOf, placeOf, sensorOf } from '#client/stream-entities.ts'
+import type { LeftOutStreams } from '#client/streams/left-out-streams.ts'
+import { linksOf, placeOf, sensorOf } from '#client/streams/stream-entities.ts'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
@@ -30,8 +31,6 @@ export interface PlacedStreams {
   readonly size: () => number
   /** Id of the stream to which an observation entity belongs. */
   streamOf(observationId: string): string | undefined
-  /** Ceilings that leave streams out. */
-  complaints(): readonly string[]
   clear(): void
 }
 
@@ -40,8 +39,14 @@ interface Known extends PlacedStream {
   readonly sources: readonly string[]
 }
 
-/** @param entityOf the current state of an entity at the broker. */
-export function createPlacedStreams(entityOf: (id: string) => Entity | undefined): PlacedStreams {
+export interface PlacedStreamsPorts {
+  /** The current state of an entity at the broker. */
+  readonly entityOf: (id: string) => Entity | undefined
+  /** Streams beyond the ceiling. */
+  readonly leftOut: Pick<LeftOutStreams, 'hasRoom' | 'delete' | 'clear'>
+}
+
+export function createPlacedStreams({ entityOf, leftOut }: PlacedStreamsPorts): PlacedStreams {
   const streams = new Map<string, Known>()
   /** Ids of streams by the ids of the entities that describe them. */
   const described = new Map<string, Set<string>>()
@@ -66,7 +71,7 @@ export function createPlacedStreams(entityOf: (id: string) => Entity | undefined
 
   function takeStream(entity: Entity): boolean {
     const before = streams.get(entity.id)
-    if (before === undefined && streams.size >= limits.patternStreamsMax.value) return false
+    if (before === undefined && !leftOut.hasRoom(streams.size, entity.id)) return false
     const known = describe(entity, entityOf)
     if (before !== undefined) unlink(before)
     streams.set(known.id, known)
@@ -103,6 +108,7 @@ export function createPlacedStreams(entityOf: (id: string) => Entity | undefined
     },
     delete(id) {
       observed.delete(id)
+      leftOut.delete(id)
       const known = streams.get(id)
       if (known === undefined) return takeDescribed(id)
       streams.delete(id)
@@ -123,12 +129,9 @@ export function createPlacedStreams(entityOf: (id: string) => Entity | undefined
       const bySensor = linksOf(entity, sosa.madeBySensor).flatMap((id) => [...(described.get(id) ?? [])])
       return remember(observationId, bySensor.toSorted()[0])
     },
-    complaints: () =>
-      streams.size < limits.patternStreamsMax.value
-        ? []
-        : [`${streams.size} streams are known; further ones are not analysed`],
     clear() {
       streams.clear()
+      leftOut.clear()
       described.clear()
       observed.clear()
     },

@@ -14,6 +14,13 @@ const groups = (
   streams: readonly PlacedStream[],
 ) => groupsOf(parseSpatial(spatial as never), properties, streams, async () => undefined)
 
+/** A closed ring around a place with so many corners. */
+const ring = (corners: number): number[][] =>
+  Array.from({ length: corners + 1 }, (_, i) => {
+    const angle = (2 * Math.PI * (i % corners)) / corners
+    return [10 + Math.cos(angle) / 10, 56 + Math.sin(angle) / 10]
+  })
+
 const [here, near, far] = [
   [10, 56],
   [10.001, 56],
@@ -35,6 +42,8 @@ describe('groups of streams', () => {
   it('treat positions that differ by rounding as one location', async () => {
     const streams = [stream('1', 'p', [10.0000000001, 56]), stream('2', 'q', [9.9999999999, 56])]
     expect(await groups(undefined, ['p', 'q'], streams)).toEqual([['1', '2']])
+    const apart = [stream('1', 'p', [10, 56]), stream('2', 'q', [10.00001, 56])]
+    expect(await groups(undefined, ['p', 'q'], apart)).toEqual([])
   })
 
   it('have each of several streams of a property', async () => {
@@ -100,6 +109,7 @@ describe('the spatial part of a model', () => {
     [{ sameLocation: true, radius: 5 }, /^spatial: must be/],
     [{ radius: 0 }, /^spatial\.radius: must be a number of metres/],
     [{ area: { type: 'Point', coordinates: [1, 2] } }, /^spatial\.area: must be a Polygon/],
+    [{ area: { type: 'Polygon', coordinates: [ring(20_000)] } }, /^spatial\.area: has 20001 points/],
     [{ area: { type: 'Circle' } }, /^spatial\.area\.type/],
   ])('rejects %j', (json, message) => {
     expect(() => parseSpatial(json as never)).toThrow(message)

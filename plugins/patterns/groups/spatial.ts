@@ -44,7 +44,13 @@ export function parseSpatial(json: Json | undefined): Spatial {
   }
   if (name === 'area') {
     const figure = figureOf(checkGeometry(value, 'spatial.area'))
-    if (figure !== undefined && figure.polygons.length > 0) return { kind: 'area', figure }
+    if (figure !== undefined && figure.polygons.length > 0) {
+      const points = figure.polygons.flat().reduce((sum, ring) => sum + ring.length, 0)
+      const most = limits.patternAreaPointsMax.value
+      if (points > most)
+        throw badRequestData(`has ${points} points, at most ${most} are taken`, 'spatial.area')
+      return { kind: 'area', figure }
+    }
     throw badRequestData('must be a Polygon or a MultiPolygon', 'spatial.area')
   }
   throw badRequestData(expected, 'spatial')
@@ -64,17 +70,21 @@ export async function groupsOf(
   const groups =
     spatial.kind === 'radius'
       ? await groupsWithin(spatial.meters, properties, sorted, yieldIfDue)
-      : [...partsOf(spatial, sorted).values()].flatMap((part) => groupsIn(part, properties))
+      : [...(await partsOf(spatial, sorted, yieldIfDue)).values()].flatMap((part) =>
+          groupsIn(part, properties),
+        )
   return groups.slice(0, limits.patternGroupsMax.value)
 }
 
 /** Streams by what those of a group have in common. */
-function partsOf(
+async function partsOf(
   spatial: Exclude<Spatial, { readonly kind: 'radius' }>,
   streams: readonly PlacedStream[],
-): ReadonlyMap<string, readonly PlacedStream[]> {
+  yieldIfDue: YieldIfDue,
+): Promise<ReadonlyMap<string, readonly PlacedStream[]>> {
   const parts = new Map<string, PlacedStream[]>()
   for (const stream of streams) {
+    await yieldIfDue()
     const key = keyOf(spatial, stream)
     if (key === undefined) continue
     const part = parts.get(key)

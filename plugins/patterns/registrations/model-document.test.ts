@@ -1,7 +1,7 @@
 /** Documents of models: the forms of a model, and the errors for what is none. */
 import { deflateSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { parseModelDocument } from './model-document.ts'
+import { parsePatternModel } from './model-document.ts'
 
 const model = {
   weights: [0.5, 0.5],
@@ -22,7 +22,7 @@ const model = {
 }
 const properties = ['urn:p:1', 'urn:p:2']
 const parse = (more: object) =>
-  parseModelDocument('m', { observableProperties: properties, model, ...more } as never)
+  parsePatternModel('m', { observableProperties: properties, model, ...more } as never)
 const base64 = (bytes: string | Buffer): string => Buffer.from(bytes).toString('base64')
 
 /** `pickle.dumps(OrderedDict(a=date(2026, 1, 1)), protocol)` for protocols 0 to 5. */
@@ -48,7 +48,7 @@ describe('a document of a model', () => {
 
   it('has its model as an object, as JSON text, or as base64 text', () => {
     for (const given of [model, JSON.stringify(model), base64(JSON.stringify(model))])
-      expect(parse({ model: given }).model.featureCount).toBe(2)
+      expect(parse({ model: given }).model).toMatchObject({ kind: 'gaussian-mixture', featureCount: 2 })
   })
 
   it('is rejected with 415 for pickles of every protocol, and says how to convert them', () => {
@@ -61,9 +61,14 @@ describe('a document of a model', () => {
     }
   })
 
-  it('is rejected for ONNX files, which are not supported yet', () => {
-    const onnx = Buffer.concat([Buffer.from([0x08, 0x08, 0x12, 0x07]), Buffer.from('pytorch and a graph')])
-    expect(() => parse({ model: base64(onnx) })).toThrow(/^model: ONNX models are not supported yet/)
+  it('has an ONNX model as base64 text of its file, or as the name of a folder', () => {
+    const file = Buffer.concat([Buffer.from([0x08, 0x08, 0x12, 0x07]), Buffer.from('pytorch and a graph')])
+    const { model: sent, features } = parse({ model: base64(file) })
+    expect(sent).toEqual({ kind: 'onnx', name: expect.stringMatching(/^pattern-[0-9a-f]{16}$/), file })
+    expect(features).toBe('segments')
+    const named = parse({ model: { kind: 'onnx', name: 'site-classes' }, labels: ['one'] })
+    expect(named).toMatchObject({ model: { kind: 'onnx', name: 'site-classes' }, labels: ['one'] })
+    expect(() => parse({ model: { kind: 'onnx', name: '../x' } })).toThrow(/^model\.name: must be the name/)
   })
 
   it.each([

@@ -10,13 +10,14 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ModelRules } from '#plugins/patterns/groups/active-model.ts'
 import { parseSpatial } from '#plugins/patterns/groups/spatial.ts'
 import { type FeatureKind, featureCountOf } from '#plugins/patterns/models/features.ts'
+import { isOnnx, type OnnxModel, onnxModelOf, parseOnnxName } from '#plugins/patterns/models/onnx-model.ts'
 import { type PatternModel, parseModel } from '#plugins/patterns/models/pattern-model.ts'
 import { parseTemporal } from '#plugins/patterns/windows/temporal.ts'
 
 const members = ['observableProperties', 'model', 'labels', 'features', 'spatial', 'temporal', 'name']
 
 /** @throws GatewayError naming the wrong member */
-export function parseModelDocument(id: string, json: Json | undefined): ModelRules {
+export function parsePatternModel(id: string, json: Json | undefined): ModelRules {
   if (!isObject(json)) throw badRequestData('must be a JSON object', 'body')
   const unknown = Object.keys(json).find((name) => !members.includes(name))
   if (unknown !== undefined)
@@ -31,10 +32,10 @@ export function parseModelDocument(id: string, json: Json | undefined): ModelRul
     most: limits.patternPropertiesMax.value,
     what: 'ids of observable properties',
   })
-  const model = parseModel(modelJsonOf(json['model']))
+  const model = modelIn(json['model'])
   const features = featuresIn(json['features'], model)
   const expected = featureCountOf(features, properties.length)
-  if (model.featureCount !== expected)
+  if (model.kind !== 'onnx' && model.featureCount !== expected)
     throw badRequestData(
       `expects ${model.featureCount} features, but ${properties.length} observable properties have ${expected} features of kind ${features}`,
       'model',
@@ -50,18 +51,22 @@ export function parseModelDocument(id: string, json: Json | undefined): ModelRul
   }
 }
 
-function featuresIn(json: Json | undefined, { kind }: PatternModel): FeatureKind {
+function featuresIn(json: Json | undefined, { kind }: Pick<AnyModel, 'kind'>): FeatureKind {
   if (json === undefined) return kind === 'gaussian-mixture' ? 'originals' : 'segments'
   if (json === 'originals' || json === 'segments') return json
   throw badRequestData('must be originals or segments', 'features')
 }
 
-function labelsIn(json: Json | undefined, { kind, labelCount }: PatternModel): readonly string[] {
+function labelsIn(json: Json | undefined, model: AnyModel): readonly string[] {
   if (json === undefined) return []
   const labels = textsIn(json, 'labels', { most: limits.patternComponentsMax.value, what: 'labels' })
-  if (kind !== 'nearest-neighbour' && labels.length !== labelCount)
-    throw badRequestData(`must have ${labelCount} labels, one for each class of the model`, 'labels')
+  if (model.kind !== 'nearest-neighbour' && model.kind !== 'onnx') checkLabelCount(labels, model.labelCount)
   return labels
+}
+
+export function checkLabelCount(labels: readonly string[], classes: number): void {
+  if (labels.length !== classes)
+    throw badRequestData(`must have ${classes} labels, one for each class of the model`, 'labels')
 }
 
 function textsIn(
@@ -76,8 +81,17 @@ function textsIn(
   return json as readonly string[]
 }
 
-/** The JSON of a model that is given as an object, as JSON text or as base64 text. */
-function modelJsonOf(json: Json | undefined): JsonObject {
+type AnyModel = PatternModel | OnnxModel
+
+/** A model that is given as an object, as JSON text, or as base64 text of JSON or of an ONNX file. */
+function modelIn(json: Json | undefined): AnyModel {
+  const given = modelJsonOf(json)
+  if (Buffer.isBuffer(given)) return onnxModelOf(given)
+  return given['kind'] === 'onnx' ? parseOnnxName(given) : parseModel(given)
+}
+
+/** The JSON of a model, or its ONNX file. */
+function modelJsonOf(json: Json | undefined): JsonObject | Buffer {
   if (isObject(json)) return json
   if (typeof json !== 'string') throw badRequestData(expectedModel, 'model')
   const written = parsedJson(json)
@@ -86,16 +100,12 @@ function modelJsonOf(json: Json | undefined): JsonObject {
   if (bytes !== undefined && isPickle(bytes)) throw pickled()
   const decoded = bytes && parsedJson(bytes.toString())
   if (isObject(decoded)) return decoded
-  if (bytes !== undefined && isOnnx(bytes))
-    throw badRequestData(
-      'ONNX models are not supported yet; send a Gaussian mixture, k-means or nearest-neighbour model as JSON',
-      'model',
-    )
+  if (bytes !== undefined && isOnnx(bytes)) return bytes
   throw badRequestData(expectedModel, 'model')
 }
 
 const expectedModel =
-  'must be a JSON object such as {"kind": "gaussian-mixture", "weights", "means", "covariances"}, or base64 text of one'
+  'must be a JSON object such as {"kind": "gaussian-mixture", "weights", "means", "covariances"}, or base64 text of one or of an ONNX file'
 
 /** The rejection of a serialized Python object. */
 export const pickled = (): GatewayError =>
@@ -128,6 +138,3 @@ export function isPickle(bytes: Buffer): boolean {
 const gzip = Buffer.from([0x1f, 0x8b])
 /** The opcode `.` that ends a pickle. */
 const stop = 0x2e
-
-/** ONNX files are protocol buffers that begin with the version of their format. */
-const isOnnx = (bytes: Buffer): boolean => bytes.length > 16 && bytes[0] === 0x08 && bytes[1]! < 0x40

@@ -1,22 +1,27 @@
 /**
  * The registered models: their documents on disk, applied by the analysis, with their subscriptions at the
- * broker.
+ * broker. Requests that change them run one after the other.
  */
 import { randomBytes } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
+import type { ModelRules } from '#plugins/patterns/groups/active-model.ts'
 import type { Analysis } from '#plugins/patterns/groups/analysis.ts'
 import type { LogReader } from '#plugins/patterns/groups/log-reader.ts'
 import type { PatternStatements } from '#plugins/patterns/groups/pattern-statements.ts'
-import { parseModelDocument } from './model-document.ts'
+import type { LabelQueue } from '#plugins/patterns/labelling/label-queue.ts'
+import { parsePatternModel } from './model-document.ts'
 import { type createModelSubscriptions, subscriptionId } from './model-subscriptions.ts'
+import { createOnnxFiles, hasOnnx, type OnnxPort } from './onnx-files.ts'
 
 export interface ModelRegistryPorts {
   readonly table: PatternStatements
   readonly analysis: Analysis
   readonly reader: LogReader
+  readonly labels: Pick<LabelQueue, 'figures'>
+  readonly onnx: OnnxPort
   readonly subscriptions: ReturnType<typeof createModelSubscriptions>
   readonly now: () => number
 }
@@ -29,23 +34,85 @@ interface Registered {
   /** Characters of its text. */
   readonly size: number
   readonly properties: readonly string[]
+  /** Name of the ONNX model that was stored from its file. */
+  readonly storedOnnx: string | undefined
 }
 
 export type ModelRegistry = ReturnType<typeof createModelRegistry>
 
-export function createModelRegistry({ table, analysis, reader, subscriptions, now }: ModelRegistryPorts) {
+export function createModelRegistry({
+  table,
+  analysis,
+  reader,
+  labels,
+  onnx,
+  subscriptions,
+  now,
+}: ModelRegistryPorts) {
   const models = new Map<string, Registered>()
+  const files = createOnnxFiles(onnx)
+  /** The change in progress; the next one waits for it. */
+  let last: Promise<unknown> = Promise.resolve()
   const unreadable: string[] = []
 
   for (const { id, created, document } of table.models()) {
     try {
       const input = parsedJson(document) as JsonObject
-      const rules = parseModelDocument(id, input)
-      analysis.add(rules)
-      models.set(id, { id, created, input, size: document.length, properties: rules.properties })
+      const rules = parsePatternModel(id, input)
+      analysis.add(withoutFile(rules))
+      models.set(id, registeredOf(rules, { created, input, size: document.length }))
+      if (hasOnnx(rules)) void inTurn(() => files.restore(id, rules))
     } catch (error) {
       unreadable.push(`model ${id} is not applied: ${(error as Error).message}`)
     }
+  }
+
+  function inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const turn = last.then(change)
+    last = turn.catch(() => undefined)
+    return turn
+  }
+
+  /** Removes the stored file of a model that no registered model uses. */
+  async function release({ storedOnnx }: Registered): Promise<void> {
+    if (storedOnnx === undefined) return
+    const isUsed = [...models.values()].some((one) => one.storedOnnx === storedOnnx)
+    if (!isUsed) await files.remove(storedOnnx)
+  }
+
+  async function register(json: Json | undefined): Promise<JsonObject> {
+    const id = randomBytes(12).toString('hex')
+    const rules = parsePatternModel(id, json)
+    const document = JSON.stringify(json)
+    const own = { created: now(), input: json as JsonObject, size: document.length }
+    const registered = registeredOf(rules, own)
+    try {
+      checkRoom(own.size)
+      if (hasOnnx(rules)) await files.check(rules)
+      await reader.change(() => {
+        table.putModel({ id, created: own.created, document })
+        models.set(id, registered)
+        analysis.add(withoutFile(rules))
+      })
+    } catch (error) {
+      await release(registered)
+      throw error
+    }
+    await check()
+    return documentOf(registered)
+  }
+
+  async function remove(id: string): Promise<boolean> {
+    const registered = models.get(id)
+    if (registered === undefined) return false
+    await reader.change(() => {
+      table.removeModel(id)
+      models.delete(id)
+      analysis.remove(id)
+    })
+    await release(registered)
+    await subscriptions.remove(id)
+    return true
   }
 
   function checkRoom(size: number): void {
@@ -74,42 +141,14 @@ export function createModelRegistry({ table, analysis, reader, subscriptions, no
 
   return Object.freeze({
     /** @throws GatewayError */
-    async register(json: Json | undefined): Promise<JsonObject> {
-      const id = randomBytes(12).toString('hex')
-      const rules = parseModelDocument(id, json)
-      const document = JSON.stringify(json)
-      const registered: Registered = {
-        id,
-        created: now(),
-        input: json as JsonObject,
-        size: document.length,
-        properties: rules.properties,
-      }
-      await reader.change(() => {
-        checkRoom(registered.size)
-        table.putModel({ id, created: registered.created, document })
-        models.set(id, registered)
-        analysis.add(rules)
-      })
-      await check()
-      return documentOf(registered)
-    },
+    register: (json: Json | undefined): Promise<JsonObject> => inTurn(() => register(json)),
     /** Removes a model and its subscriptions; its Events remain until they expire. */
-    async remove(id: string): Promise<boolean> {
-      if (!models.has(id)) return false
-      await reader.change(() => {
-        table.removeModel(id)
-        models.delete(id)
-        analysis.remove(id)
-      })
-      await subscriptions.remove(id)
-      return true
-    },
+    remove: (id: string): Promise<boolean> => inTurn(() => remove(id)),
     /** All models with their state. */
     all: (): readonly JsonObject[] => [...models.keys()].map((id) => withStatus(id)),
     get: (id: string): JsonObject | undefined => (models.has(id) ? withStatus(id) : undefined),
     check,
-    complaints: (): readonly string[] => [...unreadable, ...subscriptions.failures()],
+    complaints: (): readonly string[] => [...unreadable, ...files.failures(), ...subscriptions.failures()],
   })
 
   function withStatus(id: string): JsonObject {
@@ -125,7 +164,20 @@ export function createModelRegistry({ table, analysis, reader, subscriptions, no
         windows,
         lastWindowEnd: lastWindowEnd === undefined ? null : new Date(lastWindowEnd).toISOString(),
         observationSubscriptionId: subscriptionId(id, 'observation'),
+        ...labels.figures(id),
       },
     }
   }
 }
+
+const registeredOf = (
+  { id, properties, model }: ModelRules,
+  own: Pick<Registered, 'created' | 'input' | 'size'>,
+): Registered => {
+  const isStored = model.kind === 'onnx' && model.file !== undefined
+  return { ...own, id, properties, storedOnnx: isStored ? model.name : undefined }
+}
+
+/** The stored model has the file. */
+const withoutFile = (rules: ModelRules): ModelRules =>
+  hasOnnx(rules) ? { ...rules, model: { kind: 'onnx', name: rules.model.name } } : rules

@@ -3,12 +3,11 @@
  * values that another broker or a client sends are analysed too, each once.
  */
 
-import { itemsOf, notifiedItems } from '#client/broker-messages.ts'
-import { linksOf, timedResult } from '#client/stream-entities.ts'
+import { type BrokerItems, itemsOf, nonEmpty, notifiedItems } from '#client/requests/broker-messages.ts'
+import { linksOf, timedResult } from '#client/streams/stream-entities.ts'
 import type { Json } from '#contract'
 import { iotStream } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { StreamValue } from '#plugins/patterns/groups/analysis.ts'
 import type { LogReader } from '#plugins/patterns/groups/log-reader.ts'
 import type { PlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
@@ -23,12 +22,7 @@ export interface NotificationsPorts {
 export type Notifications = ReturnType<typeof createNotifications>
 
 export function createNotifications({ reader, streams, now }: NotificationsPorts) {
-  function itemsIn(body: Json) {
-    const items = itemsOf(notifiedItems(body) ?? [], now())
-    if (items.entities.length === 0 && items.deleted.length === 0)
-      throw badRequestData(items.unreadable[0] ?? 'has no entity', 'data')
-    return items
-  }
+  const itemsIn = (body: Json): BrokerItems => nonEmpty(itemsOf(notifiedItems(body) ?? [], now()))
 
   function valuesOf(entity: Entity): readonly StreamValue[] {
     const observed = timedResult(entity)

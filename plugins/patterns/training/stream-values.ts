@@ -72,7 +72,7 @@ async function observationsOf(
     type: iotStream.StreamObservation,
     q: `${iotStream.belongsTo}=="${stream.replaceAll(/["\\]/g, '')}"`,
     pick: 'id',
-    limit: String(limits.patternReadPage.value),
+    limit: String(limits.clientReadPage.value),
   })
   const answer = await broker.exchange({
     method: 'GET',

@@ -1,5 +1,5 @@
 /** The cached values of one stream, one per time, in order of time. */
-import { numberOf } from '#client/stream-entities.ts'
+import { numberOf } from '#client/streams/stream-entities.ts'
 
 export interface CachedSeries {
   readonly times: number[]

@@ -6,3 +6,10 @@ export interface WindowPattern {
   /** 0 to 1. */
   readonly confidence: number
 }
+
+/** A window whose label comes later, from an ONNX model. */
+export interface UnlabelledWindow {
+  readonly start: number
+  readonly end: number
+  readonly features: Float64Array
+}

@@ -2,7 +2,7 @@
  * The watches of the analyser: one subscription each for streams, observations, sensors, observed properties,
  * platforms, and services with access details. Pure.
  */
-import type { Watch } from '#client/watch.ts'
+import type { Watch } from '#client/subscriptions/watch.ts'
 import { iotLite, iotStream, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 
 const watch = (purpose: string, type: string, attributes: readonly string[]): Watch => ({

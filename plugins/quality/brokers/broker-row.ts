@@ -3,7 +3,8 @@
  * facts such as the ids of subscriptions.
  */
 import { randomBytes } from 'node:crypto'
-import type { FollowedFacts, FollowerRow } from '#client/broker-follower.ts'
+import type { FormerBroker } from '#client/requests/chosen-broker.ts'
+import type { FollowedFacts, FollowerRow } from '#client/subscriptions/broker-follower.ts'
 import type { PluginDatabase } from '#contract'
 import { prepareRowStatements } from './broker-statements.ts'
 
@@ -23,8 +24,8 @@ export interface KnownBroker extends FollowerRow {
   readonly address: string
   /** Signs the addresses of callbacks. */
   readonly secret: string
-  /** The broker that was served before, if it was another one, with the ids of subscriptions there. */
-  readonly former: { readonly address: string; readonly subscriptions: readonly string[] } | undefined
+  /** The broker that was served before, if it was another one. */
+  readonly former: FormerBroker | undefined
 }
 
 /** Reads the row. If it is of another broker, everything known of that one is deleted. */

@@ -1,5 +1,5 @@
 /** Routes for notifications and for bodies that clients send, and for the subscriptions at the broker. */
-import { jsonBody, type RouteRequest, type RouteTable } from '#client/route-table.ts'
+import { jsonBody, type RouteRequest, type RouteTable } from '#client/routes/route-table.ts'
 import type { ServedBroker } from './served-broker.ts'
 
 export function createCallbackRoutes({ receive, subscriptions }: ServedBroker): RouteTable {

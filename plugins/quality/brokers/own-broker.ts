@@ -2,12 +2,9 @@
  * This gateway's own broker as the one whose streams are rated. Changes come through the log; the
  * subscriptions show what is watched. Entities that clients send to the callback are written to the broker.
  */
-import { limits } from '#base/limits/limits.ts'
-import { GatewayError } from '#base/register/errors.ts'
-import { createOwnSubscriptions, followerEndpoint } from '#client/own-subscriptions.ts'
-import { bodyItems, createItemReader } from '#client/received-entities.ts'
+import { createSentEntityWriter } from '#client/requests/client-writes.ts'
+import { createOwnSubscriptions, followerEndpoint } from '#client/subscriptions/own-subscriptions.ts'
 import type { Host } from '#contract'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { OwnStreams } from '#plugins/quality/streams/own-streams.ts'
 import { subscriptionIds, watched } from './analyser-watches.ts'
 import type { KnownBroker } from './broker-row.ts'
@@ -22,7 +19,6 @@ export interface OwnServedPorts {
 
 export function createOwnBroker({ host, row, own }: OwnServedPorts): ServedBroker {
   const { mdr, changes, clock, log, signal, addresses } = host
-  const read = createItemReader()
   const callback = (): string | undefined => addresses()[0] && `${addresses()[0]}/callback`
   const subscriptions = createOwnSubscriptions({
     broker: mdr,
@@ -35,11 +31,6 @@ export function createOwnBroker({ host, row, own }: OwnServedPorts): ServedBroke
     log,
     signal,
   })
-  const check = (): void =>
-    void subscriptions.check().catch((error: unknown) => {
-      log.error('plugin.failed', { plugin: 'quality', during: 'checking subscriptions', error })
-    })
-  const timer = setInterval(check, limits.ownSubscriptionsCheckMs.value).unref()
 
   return Object.freeze({
     port: mdr,
@@ -51,25 +42,9 @@ export function createOwnBroker({ host, row, own }: OwnServedPorts): ServedBroke
     },
     async start() {
       await own.start()
-      check()
+      subscriptions.checkSoon()
     },
-    async receive(body, secret) {
-      // Notifications of this broker come through the log, so none has a secret.
-      if (secret !== undefined)
-        throw new GatewayError('http.unauthorized', 'no subscription has this callback')
-      const { items, context } = bodyItems(body)
-      const { entities, unreadable } = read(items, clock.now(), context)
-      if (entities.length === 0) throw badRequestData(unreadable[0] ?? 'has no entity', 'body')
-      const answer = await mdr.exchange({
-        method: 'POST',
-        path: '/ngsi-ld/v1/entityOperations/upsert?options=update',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify(entities),
-      })
-      if ('failure' in answer) throw new GatewayError('peer.unavailable', answer.reason)
-      if (answer.status >= 300 || answer.status === 207)
-        throw badRequestData(answer.text.slice(0, 300), 'body')
-    },
+    receive: createSentEntityWriter(mdr, clock.now),
     save: own.save,
     subscriptions: createSubscriptionList({
       broker: mdr,
@@ -86,7 +61,7 @@ export function createOwnBroker({ host, row, own }: OwnServedPorts): ServedBroke
     }),
     complaints: () => [],
     async close() {
-      clearInterval(timer)
+      subscriptions.close()
       await own.close()
     },
   } satisfies ServedBroker)

@@ -2,18 +2,17 @@
  * A remote broker as the one whose streams are rated, over HTTP alone: subscriptions there, a full read, and
  * notifications to a callback whose path ends with a secret.
  */
-import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import { createBrokerFollower } from '#client/broker-follower.ts'
-import { createBrokerClient } from '#client/broker-requests.ts'
-import { checkSignature, signatureOf } from '#client/callback-signature.ts'
-import { bodyItems, createItemReader } from '#client/received-entities.ts'
-import { isHiddenFrom } from '#client/silence.ts'
+import { nonEmpty } from '#client/requests/broker-messages.ts'
+import { type BrokerSettings, openRemoteBroker } from '#client/requests/chosen-broker.ts'
+import { bodyItems, createItemReader } from '#client/requests/received-entities.ts'
+import { createBrokerFollower } from '#client/subscriptions/broker-follower.ts'
+import { checkSignedPurpose, signedPurpose } from '#client/subscriptions/callback-signature.ts'
 import type { Host } from '#contract'
 import { offsetDateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isObject, own } from '#ngsi-ld/values/json.ts'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { noQualityYet } from '#plugins/quality/entities/quality-entity.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
@@ -25,18 +24,8 @@ import { createRemoteStreams } from './remote-streams.ts'
 import type { ServedBroker } from './served-broker.ts'
 import { createSubscriptionList } from './subscription-list.ts'
 
-export interface RemoteBrokerSettings {
-  /** mdr, or the address of the broker. */
-  readonly broker: string
-  readonly tenant?: string | undefined
-  readonly tokenFile?: string | undefined
-  readonly caFile?: string | undefined
-  readonly pagesPerSecond: number
-  readonly callbackUrl?: string | undefined
-}
-
 export interface RemoteBrokerPorts {
-  readonly host: Host<RemoteBrokerSettings, 'remote' | 'database'>
+  readonly host: Host<BrokerSettings, 'remote' | 'database'>
   readonly streams: KnownStreams
   readonly table: StreamStatements
   /** Called in the transaction that saves the records. */
@@ -51,10 +40,7 @@ const byPeople = 'other'
 export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): ServedBroker {
   const { host, streams, table, downtimes, upSince } = ports
   const { clock, log, signal, database } = host
-  const { broker, tenant, tokenFile, caFile, pagesPerSecond, callbackUrl } = host.settings
-  const port = host.remote({ url: broker, tenant, tokenFile, caFile, isConfigured: true })
-  const paceMs = 1000 / pagesPerSecond
-  const client = createBrokerClient({ port, signal, monotonic: clock.monotonic, paceMs })
+  const { port, client } = openRemoteBroker(host)
   const read = createItemReader()
   const store = createRemoteStore({
     database,
@@ -78,13 +64,9 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
   const counts = { notifications: 0, unreadable: 0 }
   let waiting = 0
   const base = (): string | undefined =>
-    callbackUrl ?? (host.addresses()[0] && `${host.addresses()[0]}/callback`)
-  const callback = (purpose: string): string | undefined =>
-    base() && `${base()}/${purpose}.${signatureOf(row.secret, purpose)}`
-  const reportError =
-    (during: string) =>
-    (error: unknown): void =>
-      log.error('plugin.failed', { plugin: 'quality', during, error })
+    host.settings.callbackUrl ?? (host.addresses()[0] && `${host.addresses()[0]}/callback`)
+  const callback = (address: string, purpose: string): string =>
+    `${address}/${signedPurpose(row.secret, purpose)}`
   const followed = createBrokerFollower({
     plugin: 'quality',
     watches: watched,
@@ -97,9 +79,8 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
       return trouble
     },
     isNotified: () => counts.notifications > 0,
-    reportError,
+    base,
     callback,
-    notifying: () => ({ base: base() ?? '', isHidden: isHiddenFrom(port.address, base() ?? '') }),
     clock,
     log,
     signal,
@@ -118,7 +99,7 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     for (const [i, { id }] of stored.entries()) {
       const entity = store.entities.get(id)
       if (entity !== undefined) streams.take(entity)
-      if (i % limits.qualityReadPage.value === 0) await yieldToEventLoop()
+      if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
     }
   }
 
@@ -130,21 +111,17 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     isReplica: () => false,
     async start() {
       await restore()
-      while (base() === undefined && !signal.aborted)
-        await delay(limits.indexStartMs.value, undefined, { ref: false })
       followed.start()
     },
     async receive(body, secret) {
       if (secret !== undefined) {
-        const [purpose = '', sign = ''] = secret.split('.')
-        checkSignature(sign, signatureOf(row.secret, purpose))
+        checkSignedPurpose(row.secret, secret)
         counts.notifications++
       }
       const { items, context } = bodyItems(body)
       const given = read(items, clock.now(), context)
       counts.unreadable += given.unreadable.length
-      if (given.entities.length === 0 && given.deleted.length === 0)
-        throw badRequestData(given.unreadable[0] ?? 'has no entity', 'data')
+      nonEmpty(given)
       if (waiting >= limits.qualityNotificationsMax.value) throw busy('too many notifications are queued')
       waiting++
       try {
@@ -159,7 +136,7 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     subscriptions: createSubscriptionList({
       broker: port,
       row,
-      callback: () => callback(byPeople),
+      callback: () => base() && callback(base()!, byPeople),
       endpoint: {},
     }),
     status: () => ({
@@ -169,15 +146,12 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
       reading: remote.progress(),
       ...counts,
     }),
-    complaints: () => {
-      const { reason, silence } = row.facts()
-      const state = row.state()
-      if (state === 'down' || state === 'refused') return [`${port.address} is ${state}: ${reason ?? ''}`]
-      return silence === undefined ? [] : [`${port.address}: ${silence.reason}`]
-    },
+    complaints: followed.complaints,
     async close() {
       await followed.close()
-      await store.save().catch(reportError('saving'))
+      await store.save().catch((error: unknown) => {
+        log.error('plugin.failed', { plugin: 'quality', during: 'saving', error })
+      })
       port.close()
     },
   } satisfies ServedBroker)

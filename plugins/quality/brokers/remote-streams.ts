@@ -6,10 +6,10 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { BrokerItems } from '#client/broker-messages.ts'
-import { readAll, readByIds } from '#client/broker-reading.ts'
-import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
-import { linksOf, timedResult } from '#client/stream-entities.ts'
+import type { BrokerItems } from '#client/requests/broker-messages.ts'
+import { readAll, readByIds } from '#client/requests/broker-reading.ts'
+import type { BrokerClient, RequestTrouble } from '#client/requests/broker-requests.ts'
+import { linksOf, timedResult } from '#client/streams/stream-entities.ts'
 import { type BrokerPort, type Json, type PastValue, streamHistory } from '#contract'
 import { iotLite, iotStream, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -71,7 +71,7 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
     for (const [i, entity] of sorted.entries()) {
       streams.take(entity)
       if (isObservation(entity)) count(entity, heardAt)
-      if (i % limits.qualityReadPage.value === limits.qualityReadPage.value - 1) await yieldToEventLoop()
+      if (i % limits.clientReadPage.value === limits.clientReadPage.value - 1) await yieldToEventLoop()
     }
     return undefined
   }
@@ -151,8 +151,8 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
   }
 
   async function takePage(items: readonly Json[], requestedAt: number): Promise<RequestTrouble | undefined> {
-    for (let at = 0; at < items.length; at += limits.qualityReadPage.value) {
-      const some = ports.parse(items.slice(at, at + limits.qualityReadPage.value), clock.now()).entities
+    for (let at = 0; at < items.length; at += limits.clientReadPage.value) {
+      const some = ports.parse(items.slice(at, at + limits.clientReadPage.value), clock.now()).entities
       const current = some.filter(({ id }) => (reported.get(id) ?? Number.NEGATIVE_INFINITY) < requestedAt)
       const observations = current.filter(isObservation)
       const trouble =

@@ -2,13 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { agreement, concordanceOf, ratedConcordance } from './concordance.ts'
-import { newDayTable } from './day-table.ts'
+import { createRecordRows } from './record-rows.ts'
 import {
   addToSlots,
+  beginSlots,
+  changeSlots,
   firstMean,
-  newSlots,
   shortestFor,
-  slotsFrom,
   slotsKept,
   type TimeSlots,
 } from './time-slots.ts'
@@ -16,8 +16,16 @@ import {
 const begin = Date.parse('2026-06-01T00:00:00Z')
 const minute = 60_000
 
+const records = createRecordRows()
+
+function newSlots(everyMs: number, origin: number): TimeSlots {
+  const slots = records.create()
+  beginSlots(slots, shortestFor(everyMs), origin)
+  return slots
+}
+
 function slotsOf(values: readonly number[], { everyMs = minute, from = begin } = {}): TimeSlots {
-  const slots = newSlots(newDayTable(), shortestFor(everyMs), values[0]!)
+  const slots = newSlots(everyMs, values[0]!)
   for (const [i, value] of values.entries()) addToSlots(slots, from + i * everyMs, value)
   return slots
 }
@@ -25,7 +33,10 @@ function slotsOf(values: readonly number[], { everyMs = minute, from = begin } =
 const wave = (count: number, of = (i: number) => Math.sin(i / 3)): number[] =>
   Array.from({ length: count }, (_, i) => of(i))
 
-const meansOf = ({ table }: TimeSlots): number[] => [...table.subarray(firstMean, firstMean + slotsKept)]
+const meansOf = ({ table, first }: TimeSlots, level = 0): number[] => {
+  const at = first + firstMean + level * slotsKept
+  return [...table.subarray(at, at + slotsKept)]
+}
 
 describe('the agreement of a stream with a neighbour', () => {
   it('is 1 if both move alike, whatever their levels and scales', () => {
@@ -72,7 +83,7 @@ describe('the agreement of a stream with a neighbour', () => {
 
   it('does not depend on the order of slots that arrive late', () => {
     const values = wave(20)
-    const late = newSlots(newDayTable(), shortestFor(minute), values[0]!)
+    const late = newSlots(minute, values[0]!)
     for (const [i, value] of values.entries()) if (i % 4 !== 2) addToSlots(late, begin + i * minute, value)
     for (const [i, value] of values.entries()) if (i % 4 === 2) addToSlots(late, begin + i * minute, value)
     expect(meansOf(late)).toEqual(meansOf(slotsOf(values)))
@@ -87,28 +98,24 @@ describe('the agreement of a stream with a neighbour', () => {
 
   it('keeps the slots that a changed update interval has in common with the former one', () => {
     const values = wave(600, (i) => Math.sin(i / 60))
-    const [record, stuckRecord] = [newDayTable(), newDayTable()]
-    const slots = newSlots(record, shortestFor(minute), values[0]!)
-    const stuck = newSlots(stuckRecord, shortestFor(minute), 5)
-    const add = (i: number, to: readonly TimeSlots[]): void => {
-      addToSlots(to[0]!, begin + i * minute, values[i]!)
-      addToSlots(to[1]!, begin + i * minute, 5)
+    const slots = newSlots(minute, values[0]!)
+    const stuck = newSlots(minute, 5)
+    const add = (i: number): void => {
+      addToSlots(slots, begin + i * minute, values[i]!)
+      addToSlots(stuck, begin + i * minute, 5)
     }
-    for (let i = 0; i < 595; i++) add(i, [slots, stuck])
-    const slower = slotsFrom(slots, record, shortestFor(10 * minute))
-    const slowerStuck = slotsFrom(stuck, stuckRecord, shortestFor(10 * minute))
+    for (let i = 0; i < 595; i++) add(i)
+    for (const each of [slots, stuck]) changeSlots(each, shortestFor(10 * minute))
     // The latest slot goes on with the values that it has.
-    for (let i = 595; i < 600; i++) add(i, [slower, slowerStuck])
+    for (let i = 595; i < 600; i++) add(i)
     const expected = slotsOf(values)
-    expect(meansOf(slower)).toEqual([
-      ...expected.table.subarray(firstMean + 2 * slotsKept).slice(0, slotsKept),
-    ])
-    expect(agreement(slower, expected)).toBe(1)
-    expect(agreement(slowerStuck, slower)).toBe(0)
+    expect(meansOf(slots)).toEqual(meansOf(expected, 2))
+    expect(agreement(slots, expected)).toBe(1)
+    expect(agreement(stuck, slots)).toBe(0)
     // Means of 10 s are not known from those of 15 minutes; the longer ones are.
-    const faster = slotsFrom(slower, record, shortestFor(10_000))
-    expect(meansOf(faster).every(Number.isNaN)).toBe(true)
-    expect(agreement(faster, expected)).toBe(1)
+    changeSlots(slots, shortestFor(10_000))
+    expect(meansOf(slots).every(Number.isNaN)).toBe(true)
+    expect(agreement(slots, expected)).toBe(1)
   })
 
   it('is within 0..1 for any values, and each value of a slot counts in its mean', () => {
@@ -132,9 +139,9 @@ describe('the agreement of a stream with a neighbour', () => {
         },
       ),
     )
-    const slots = newSlots(newDayTable(), shortestFor(minute), 10)
+    const slots = newSlots(minute, 10)
     for (const [i, value] of [10, 20, 60].entries()) addToSlots(slots, begin + i * 20_000, value)
-    expect(10 + slots.table.subarray(firstMean).find((mean) => !Number.isNaN(mean))!).toBe(30)
+    expect(10 + meansOf(slots).find((mean) => !Number.isNaN(mean))!).toBe(30)
   })
 })
 

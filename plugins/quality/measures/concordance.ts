@@ -16,7 +16,8 @@ const other = new Float32Array(slotsKept)
  * enough. Undefined without them, or if the neighbour did not change in any.
  */
 export function agreement(stream: TimeSlots, neighbour: TimeSlots): number | undefined {
-  for (let index = Math.max(stream.shortest, neighbour.shortest); index < slotLengthsMs.length; index++) {
+  const { shortest = slotLengthsMs.length } = stream
+  for (let index = Math.max(shortest, neighbour.shortest ?? 0); index < slotLengthsMs.length; index++) {
     const count = commonSlots([stream, neighbour], index, { own, other })
     if (count < commonSlotsMin) continue
     let concordant = 0

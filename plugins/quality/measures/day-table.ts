@@ -3,32 +3,35 @@
  * Most streams need one row of counts; the others are made with their first count, since memory is scarce.
  */
 
-/** Counts of which most streams have none. */
-const rareRows = { late: 0, excused: 1, outageSeconds: 2 } as const
+/** Counts of which most streams have none. `more`: received beyond those of `received`, which has 16 bits. */
+const rareRows = { late: 0, excused: 1, outageSeconds: 2, more: 3 } as const
 export type RareRow = keyof typeof rareRows
-export type DaySums = Readonly<Record<'received' | RareRow, number>>
+export type DaySums = Readonly<Record<'received' | Exclude<RareRow, 'more'>, number>>
 
 export const binMs = 1_800_000
 export const dayMs = 86_400_000
 /** A day may begin within a half hour, so it touches 49. */
 export const bins = 49
-const rareSize = Object.keys(rareRows).length * bins
+const receivedMax = 2 ** 16 - 1
+export const rareSize = Object.keys(rareRows).length * bins
 
 export interface DayTable {
-  /** Values received in each half hour; `recent-times.ts` and `time-slots.ts` have the rest. */
-  table: Float32Array
+  /** From `firstBin` on, the values received in each half hour. Several streams share the array. */
+  readonly received: Uint16Array
+  readonly firstBin: number
   /** `rareRows`; undefined before their first count. */
   rare: Float32Array | undefined
 }
-
-export const newDayTable = (): DayTable => ({ table: new Float32Array(bins), rare: undefined })
 
 const binOf = (time: number): number => Math.floor(time / binMs)
 const columnOf = (bin: number): number => ((bin % bins) + bins) % bins
 
 /** Counts a value. @param newest the latest time in the table. */
-export function addReceived({ table }: DayTable, time: number, newest: number): void {
-  if (binOf(newest) - binOf(time) < bins) table[columnOf(binOf(time))]!++
+export function addReceived(day: DayTable, time: number, newest: number): void {
+  if (binOf(newest) - binOf(time) >= bins) return
+  const at = day.firstBin + columnOf(binOf(time))
+  // After 65,535 it is 0 again.
+  if (++day.received[at]! > receivedMax) addRare(day, { row: 'more', time, count: receivedMax + 1 }, newest)
 }
 
 /** Adds a count of a time. @param newest the latest time in the table. */
@@ -43,10 +46,10 @@ export function addRare(
 }
 
 /** Moves the table on from its latest time to a later one: the half hours between are empty. */
-export function moveOn({ table, rare }: DayTable, from: number, to: number): void {
+export function moveOn({ received, firstBin, rare }: DayTable, from: number, to: number): void {
   for (let bin = Math.max(binOf(from) + 1, binOf(to) - bins + 1); bin <= binOf(to); bin++) {
     const column = columnOf(bin)
-    table[column] = 0
+    received[firstBin + column] = 0
     for (let at = column; rare !== undefined && at < rareSize; at += bins) rare[at] = 0
   }
 }
@@ -72,7 +75,7 @@ export function addSpan(
  * @param newest the latest time in the table, at most `at`.
  */
 export function daySums(
-  { table, rare }: DayTable,
+  { received, firstBin, rare }: DayTable,
   at: number,
   { newest, intervalMs }: { readonly newest: number; readonly intervalMs: number },
 ): DaySums {
@@ -83,9 +86,10 @@ export function daySums(
     const restMs = (bin + 1) * binMs - begin
     const values = (Math.ceil(restMs / intervalMs) - 1) * (intervalMs / binMs)
     const part = restMs > binMs ? 1 : Math.min(1, Math.max(0, values))
-    sums.received += table[column]! * part
+    sums.received += received[firstBin + column]! * part
     if (rare === undefined) continue
     sums.late += rare[column]! * part
+    sums.received += rare[3 * bins + column]! * part
     sums.excused += rare[bins + column]! * part
     sums.outageSeconds += rare[2 * bins + column]! * Math.min(1, restMs / binMs)
   }

@@ -2,7 +2,7 @@
  * Whether a value can be true: within the bounds of its sensor, or a text of the expected form. Pure. A bound
  * of 0 counts, and a number may be text such as `21.5^^xsd:double`.
  */
-import { numberOf } from '#client/stream-entities.ts'
+import { numberOf } from '#client/streams/stream-entities.ts'
 import type { Json } from '#contract'
 import { compilePattern, type Pattern } from '#ngsi-ld/values/pattern.ts'
 import type { PlausibleRange } from './plausible-range.ts'

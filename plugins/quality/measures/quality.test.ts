@@ -2,11 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { missingNow, nextMissingAt, type Quality, qualityOf, ratedState } from './quality.ts'
+import { createRecordRows } from './record-rows.ts'
 import type { StreamMetadata } from './stream-metadata.ts'
-import { type Downtime, newRecord, observe, type StreamRecord } from './stream-record.ts'
+import { type Downtime, observe, type StreamRecord } from './stream-record.ts'
 
 const begin = Date.parse('2026-06-01T00:00:00Z')
 const minute = 60_000
+const records = createRecordRows()
 const sensor: StreamMetadata = {
   intervalMs: minute,
   range: { kind: 'number', min: 0, max: 50 },
@@ -18,7 +20,7 @@ function streamOf(
   minutes: readonly number[],
   { metadata = sensor, downtimes = [] as readonly Downtime[], delayMs = 100 } = {},
 ): StreamRecord {
-  const record = newRecord()
+  const record = records.create()
   for (const at of minutes) {
     const time = begin + at * minute
     observe(record, { time, value: 20, committedAt: time + delayMs }, metadata, downtimes)
@@ -47,6 +49,12 @@ describe('the quality of a stream', () => {
     })
   })
 
+  it('has a timeliness of the share of the update interval that is left at the commit', () => {
+    const timeliness = (delayMs: number) =>
+      qualityAt(streamOf(upTo(100), { delayMs }), 99).timeliness.absolute
+    expect([0, minute / 4, minute, 2 * minute].map(timeliness)).toEqual([1, 0.75, 0, 0])
+  })
+
   it('has an equal rated state only while all rated values are equal', () => {
     const minutes = fc.integer({ min: 0, max: 40 })
     const step = fc.record({
@@ -60,7 +68,7 @@ describe('the quality of a stream', () => {
           minLength: 2,
         }),
         (steps) => {
-          const record = newRecord()
+          const record = records.create()
           const states = new Map<number, string>()
           let time = begin
           for (const [{ gap, value, late }, isInferred, silence, concordance] of steps) {

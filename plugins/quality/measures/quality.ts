@@ -2,8 +2,10 @@
  * The quality of a stream at a moment: metrics with absolute and rated values, and its quality of service.
  * Pure. docs/guides/quality.md has the formulas and their sources.
  *
- * Silence counts by the clock since the last commit, at the earliest since the gateway began to listen. The
- * next observation replaces it by the gap in stream time.
+ * While a stream is silent, its missing values are counted by the clock: since its last commit, at the
+ * earliest since the gateway began to listen. This count is not stored. When the next observation arrives,
+ * `stream-record.ts` counts the missing values from the times of both observations. `nextMissingAt` decides
+ * when a silent stream is computed again; the timer is in `plugin.ts`.
  */
 import { dayMs, daySums } from './day-table.ts'
 import { punish, type Rating, ratedValue } from './rating.ts'

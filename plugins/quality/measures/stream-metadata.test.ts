@@ -115,6 +115,12 @@ describe('the plausible range', () => {
         label,
         judged: [true, true, false],
       })
+    // A qualifier may mean another quantity, of which other values are usual.
+    const other = ['flow temperature', 'supplyTemperature', 'Boiler water temperature', 'flowtemperature']
+    for (const label of [...other, 'cold temperature', 'tyre pressure', 'battery voltage', 'soil humidity'])
+      expect({ label, judged: judged({}, 85, label) }).toEqual({ label, judged: undefined })
+    for (const label of ['pm 10', 'PM10 concentration', 'battery level', 'mean wind speed', 'WindSpeed'])
+      expect({ label, judged: judged({}, -1, label) }).toEqual({ label, judged: false })
     const unknown = ['', 'NA', 'noise', 'door', 'temper']
     expect(unknown.filter((label) => judged({}, 1e9, label) !== undefined)).toEqual([])
     expect(judged(range('float', undefined, 80), 79, 'temperature')).toBe(true)

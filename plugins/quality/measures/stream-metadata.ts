@@ -3,8 +3,8 @@
  * a range that is missing there comes from the table of usual properties.
  */
 
-import { intervalOf } from '#client/declared-interval.ts'
-import { linksOf, numberOf, placeOf, propertyValue } from '#client/stream-entities.ts'
+import { intervalOf } from '#client/streams/declared-interval.ts'
+import { linksOf, numberOf, placeOf, propertyValue } from '#client/streams/stream-entities.ts'
 import { iotStream, notAvailable, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { wholePattern } from './plausibility.ts'

@@ -7,13 +7,16 @@
 import type { Json } from '#contract'
 import { addRare, addReceived, addSpan, type DayTable, moveOn } from './day-table.ts'
 import { isPlausible } from './plausibility.ts'
-import { punish, type Rating, rate, unrated } from './rating.ts'
-import { addRecent, isRecent, newTable } from './recent-times.ts'
+import { punish, type Rating, rate } from './rating.ts'
+import { addRecent, isRecent } from './recent-times.ts'
 import type { StreamMetadata } from './stream-metadata.ts'
 import type { TimeSlots } from './time-slots.ts'
 
-/** Mutable; one per stream. Times are ms, `undefined` before the first observation. */
-export interface StreamRecord extends DayTable {
+/**
+ * Mutable; one per stream. Times are ms, `undefined` before the first observation. `record-rows.ts` creates
+ * records.
+ */
+export interface StreamRecord extends DayTable, TimeSlots, StreamTimes {
   /** Observations counted; repeated ones are not. */
   count: number
   /** Earliest and latest stream time. */
@@ -34,11 +37,23 @@ export interface StreamRecord extends DayTable {
   timeliness: Rating
   /** Share of inferred values, 0..1: an exponentially weighted mean. */
   inferred: number
+  /** `ratedState` when the figures were last compared with the written ones; not saved. */
+  compared: number
   /** Agreement with neighbours, 0..1, and the same in tenths; undefined before it is known. */
   concordance: number | undefined
   ratedConcordance: number | undefined
-  /** Means by time slot, to compare with neighbours; undefined before the first number. */
-  slots: TimeSlots | undefined
+}
+
+/** Times of a stream that are not saved, monotonic ms. They lie with its record, since memory is scarce. */
+export interface StreamTimes {
+  /** When its links were first read. */
+  linksAt: number
+  /** When its figures were written, or were found to be equal to the written ones. */
+  writtenAt: number
+  /** When its next value will be missing. */
+  silentAt: number | undefined
+  /** When it is to be written. */
+  dueAt: number | undefined
 }
 
 /** An observation of a stream. */
@@ -64,27 +79,6 @@ const latestWeight = 0.05
 export const tolerance = 1.1
 /** Update intervals without a value that are an outage. */
 export const outageIntervals = 3
-
-export const newRecord = (): StreamRecord => ({
-  count: 0,
-  firstAt: undefined,
-  lastAt: undefined,
-  committedAt: undefined,
-  intervalMs: undefined,
-  delayMs: undefined,
-  meanDelayMs: undefined,
-  isPlausible: undefined,
-  plausibility: unrated,
-  completeness: unrated,
-  frequency: unrated,
-  timeliness: unrated,
-  inferred: 0,
-  concordance: undefined,
-  ratedConcordance: undefined,
-  slots: undefined,
-  table: newTable(),
-  rare: undefined,
-})
 
 /**
  * Counts an observation. One with the time of the latest is a repetition or a correction: only the judgement

@@ -3,8 +3,7 @@
  * Pure. Slots begin at multiples of their length since 1970, so the slots of two streams coincide. The
  * lengths begin with the update interval, rounded up to the next of `slotLengthsMs`.
  */
-import { bins, type DayTable } from './day-table.ts'
-import { recentTimes } from './recent-times.ts'
+import { type RecordTable, recentTimes } from './recent-times.ts'
 
 /** The shortest is the usual time between two writes: concordance does not change more often. */
 export const slotLengthsMs = [10_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000, 86_400_000] as const
@@ -13,45 +12,48 @@ const levels = 4
 /** Slots per length. */
 export const slotsKept = 24
 
-export interface TimeSlots {
-  /** Index of the shortest length. */
-  readonly shortest: number
+/**
+ * The slots of a record. In its table, behind recent times: for each length `slotsKept` means,
+ * NaN if there is none, then the number of values in the newest slot of each length.
+ */
+export interface TimeSlots extends RecordTable {
+  /** Index of the shortest length; undefined before the first number. */
+  shortest: number | undefined
   /** The first value. Means are stored as differences from it, since they are numbers of 32 bits. */
-  readonly origin: number
+  origin: number
   /** Stream time of the latest value, ms. */
   newestAt: number
-  /**
-   * Behind half hours and recent times: for each length `slotsKept` means, NaN if there is none, then the
-   * number of values in the newest slot of each length.
-   */
-  readonly table: Float32Array
 }
 
 /** Index of the first mean in the table. */
-export const firstMean = bins + recentTimes
+export const firstMean = recentTimes
 /** Index of the first number of values. */
 const firstCount = firstMean + levels * slotsKept
+/** Numbers in the table of a record. */
+export const tableSize = firstCount + levels
 
-/** The slots of a record, which get a table with room for them. */
-export function newSlots(record: DayTable, shortest: number, origin: number): TimeSlots {
-  const table = new Float32Array(firstMean + levels * (slotsKept + 1)).fill(Number.NaN)
-  table.set(record.table.subarray(0, firstMean))
-  record.table = table
-  return { shortest, origin, newestAt: Number.NEGATIVE_INFINITY, table }
+/** Begins the slots of a record. */
+export function beginSlots(slots: TimeSlots, shortest: number, origin: number): void {
+  slots.table.fill(Number.NaN, slots.first + firstMean, slots.first + tableSize)
+  slots.shortest = shortest
+  slots.origin = origin
+  slots.newestAt = Number.NEGATIVE_INFINITY
 }
 
-/** Slots of a record for another shortest length; the lengths that both have keep their means. */
-export function slotsFrom(before: TimeSlots, record: DayTable, shortest: number): TimeSlots {
-  const slots = newSlots(record, shortest, before.origin)
-  slots.newestAt = before.newestAt
+/** Changes the shortest length; the lengths that were there before keep their means. */
+export function changeSlots(slots: TimeSlots, shortest: number): void {
+  const { table, first } = slots
+  const before = table.slice(first, first + tableSize)
+  const former = slots.shortest!
+  table.fill(Number.NaN, first + firstMean, first + tableSize)
+  slots.shortest = shortest
   for (let level = 0; level < levels; level++) {
-    const from = shortest + level - before.shortest
+    const from = shortest + level - former
     if (from < 0 || from >= levels) continue
-    const first = firstMean + from * slotsKept
-    slots.table.set(before.table.subarray(first, first + slotsKept), firstMean + level * slotsKept)
-    slots.table[firstCount + level] = before.table[firstCount + from]!
+    const means = firstMean + from * slotsKept
+    table.set(before.subarray(means, means + slotsKept), first + firstMean + level * slotsKept)
+    table[first + firstCount + level] = before[firstCount + from]!
   }
-  return slots
 }
 
 const columnOf = (slot: number): number => ((slot % slotsKept) + slotsKept) % slotsKept
@@ -67,15 +69,15 @@ export function shortestFor(intervalMs: number): number {
  * @returns whether it begins a new slot of the shortest length.
  */
 export function addToSlots(slots: TimeSlots, time: number, value: number): boolean {
-  const { table: means, newestAt, shortest, origin } = slots
-  if (time === newestAt) return false
+  const { table: means, first: begin, newestAt, shortest, origin } = slots
+  if (shortest === undefined || time === newestAt) return false
   const difference = value - origin
   for (let level = 0; level < levels && shortest + level < slotLengthsMs.length; level++) {
     const length = slotLengthsMs[shortest + level]!
     const [slot, newest] = [Math.floor(time / length), Math.floor(newestAt / length)]
-    const first = firstMean + level * slotsKept
+    const first = begin + firstMean + level * slotsKept
     const at = first + columnOf(slot)
-    const countAt = firstCount + level
+    const countAt = begin + firstCount + level
     if (slot > newest) {
       for (let empty = Math.max(newest + 1, slot - slotsKept + 1); empty < slot; empty++)
         means[first + columnOf(empty)] = Number.NaN
@@ -102,6 +104,7 @@ export function commonSlots(
   index: number,
   { own, other }: { readonly own: Float32Array; readonly other: Float32Array },
 ): number {
+  if (a.shortest === undefined || b.shortest === undefined) return 0
   const [aLevel, bLevel] = [index - a.shortest, index - b.shortest]
   if (Math.min(aLevel, bLevel) < 0 || Math.max(aLevel, bLevel) >= levels) return 0
   const length = slotLengthsMs[index]!
@@ -110,8 +113,8 @@ export function commonSlots(
   const first = Math.max(aNewest, bNewest) - slotsKept + 1
   for (let slot = first; slot <= Math.min(aNewest, bNewest); slot++) {
     const column = columnOf(slot)
-    const x = a.table[firstMean + aLevel * slotsKept + column]!
-    const y = b.table[firstMean + bLevel * slotsKept + column]!
+    const x = a.table[a.first + firstMean + aLevel * slotsKept + column]!
+    const y = b.table[b.first + firstMean + bLevel * slotsKept + column]!
     if (Number.isNaN(x) || Number.isNaN(y)) continue
     own[count] = x
     other[count++] = y

@@ -82,14 +82,38 @@ export function usualProperties(table: readonly UsualProperty[], minimum: number
 }
 
 /**
- * Similarity of two labels, 0..1: the Dice coefficient of their pairs of letters (Dice, 1945), or of the best
- * word of the first, so that `air temperature` resembles `temperature`.
+ * Words that do not change which values are usual: `outdoor air temperature` has those of `temperature`. Any
+ * other word may mean another quantity, such as in `flow temperature`, `tyre pressure` or `battery voltage`.
+ */
+const neutralWords = new Set(
+  [
+    'air ambient atmospheric barometric room indoor indoors outdoor outdoors inside outside interior exterior',
+    'relative sensor sensors probe value values reading level index concentration measurement measured',
+    'current mean average avg max maximum min minimum',
+  ].flatMap((line) => line.split(' ')),
+)
+
+/** A single character or a number is only the name of one of several, as in `temperature 2`. */
+const isNeutral = (word: string): boolean => neutralWords.has(word) || /^(?:.|\d+)$/.test(word)
+
+/** Similarity of a label from which neutral words were removed to one that has the remaining words. */
+const neutralSimilarity = 0.95
+
+/**
+ * Similarity of two labels, 0..1: the Dice coefficient of their pairs of letters (Dice, 1945), word by word
+ * without neutral words. A label with any further word is not similar.
  */
 export function similarity(label: string, known: string): number {
+  const targets = wordsOf(known)
+  const target = targets.join('')
   const words = wordsOf(label)
-  const whole = words.join('')
-  const target = wordsOf(known).join('')
-  return Math.max(dice(whole, target), ...words.map((word) => dice(word, target) * 0.95))
+  if (words.join('') === target) return 1
+  const parted = wordsOf(targets.reduce((text, word) => text.replaceAll(word, ` ${word} `), words.join(' ')))
+  const rest = parted.filter((word) => targets.includes(word) || !isNeutral(word))
+  const scale = rest.length < parted.length ? neutralSimilarity : 1
+  if (rest.length === targets.length)
+    return scale * Math.min(...rest.map((word, i) => dice(word, targets[i]!)))
+  return rest.length < targets.length ? scale * dice(rest.join(''), target) : 0
 }
 
 const wordsOf = (label: string): string[] =>

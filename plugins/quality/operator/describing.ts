@@ -23,7 +23,7 @@ export function createDescribing({ streams, entityOf, signal }: DescribingPorts)
         if (signal.aborted) return
         const entity = entityOf(id)
         if (entity !== undefined) streams.take(entity)
-        if (i % limits.qualityReadPage.value === 0) await yieldToEventLoop()
+        if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
       }
     }
     isRunning = false

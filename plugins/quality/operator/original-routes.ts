@@ -3,7 +3,7 @@
  * its forms change the same data.
  */
 
-import type { RouteRequest, RouteTable } from '#client/route-table.ts'
+import type { RouteRequest, RouteTable } from '#client/routes/route-table.ts'
 import type { Json } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'

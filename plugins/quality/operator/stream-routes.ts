@@ -1,12 +1,12 @@
 /** HTTP routes of streams: their current quality, what describes them, and their rated values over time. */
 import { limits } from '#base/limits/limits.ts'
-import { type RouteTable, wholeNumber } from '#client/route-table.ts'
+import { type RouteTable, wholeNumber } from '#client/routes/route-table.ts'
 import type { BrokerPort } from '#contract'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import type { Quality } from '#plugins/quality/measures/quality.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
-import type { Stream } from '#plugins/quality/streams/stream.ts'
+import { describedBy, type Stream } from '#plugins/quality/streams/stream.ts'
 import { ratedHistory } from './rated-history.ts'
 
 export interface StreamRoutePorts {
@@ -18,7 +18,7 @@ export interface StreamRoutePorts {
 
 export function createStreamRoutes({ streams, quality, broker }: StreamRoutePorts): RouteTable {
   const rowOf = (stream: Stream) => {
-    const { id, metadata, record, sources } = stream
+    const { id, metadata, record } = stream
     const { label, intervalMs, range, place, isInferred } = metadata
     return {
       id,
@@ -28,7 +28,7 @@ export function createStreamRoutes({ streams, quality, broker }: StreamRoutePort
       range,
       place,
       isInferred,
-      describedBy: sources,
+      describedBy: describedBy(stream),
       observations: record.count,
       lastObservedAt: record.lastAt === undefined ? undefined : new Date(record.lastAt).toISOString(),
       quality: quality(stream),

@@ -4,7 +4,7 @@
  */
 
 import { isLoopback } from '#base/load/loopback.ts'
-import { propertyValue } from '#client/stream-entities.ts'
+import { propertyValue } from '#client/streams/stream-entities.ts'
 import type { SourcePlace } from '#contract'
 import {
   dctermsFormat,
@@ -44,7 +44,7 @@ const usualPorts = {
 } as const
 
 /** The address in canonical form, with port and without path; undefined if it is none of a broker. */
-export function addressOf(url: string): string | undefined {
+export function canonicalSource(url: string): string | undefined {
   const { protocol, hostname, port } = URL.parse(url) ?? { protocol: '', hostname: '', port: '' }
   if (!(protocol in usualPorts) || hostname === '') return undefined
   const usual = usualPorts[protocol as keyof typeof usualPorts]
@@ -62,7 +62,7 @@ export function accessOf(service: Entity, streamId: string): AccessDetails | str
   }
   const interfaceType = text(iotLite.interfaceType) ?? ''
   const endpoint = withScheme(text(iotLite.endpoint) ?? '', interfaceType)
-  const origin = addressOf(endpoint)
+  const origin = canonicalSource(endpoint)
   if (origin === undefined) return undefined
   const { username, password, pathname } = new URL(endpoint)
   if (username !== '' || password !== '')
@@ -135,7 +135,7 @@ export function allowedHost(
   address: string,
   { hosts, allowsLoopback }: AllowedHosts,
 ): AllowedHost | undefined {
-  const origin = addressOf(address)!
-  if (hosts.length > 0) return hosts.find(({ url }) => addressOf(url) === origin)
+  const origin = canonicalSource(address)!
+  if (hosts.length > 0) return hosts.find(({ url }) => canonicalSource(url) === origin)
   return allowsLoopback && isLoopback(new URL(origin).hostname) ? { url: origin } : undefined
 }

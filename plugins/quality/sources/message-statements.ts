@@ -72,7 +72,7 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
   return Object.freeze({
     *uncounted() {
       for (;;) {
-        const rows = after.all(included, limits.qualityReadPage.value) as readonly MessageRow[]
+        const rows = after.all(included, limits.clientReadPage.value) as readonly MessageRow[]
         for (const { n, source, digest, received, content } of rows) {
           included = n
           const observations = JSON.parse(content) as SourceObservation[]

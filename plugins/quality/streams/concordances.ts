@@ -1,10 +1,16 @@
-/** Computes the concordance of streams with their neighbours: the nearest ones of the same property label. */
+/**
+ * Computes the concordance of streams with their neighbours: the nearest ones of the same property label. A
+ * stream is computed when a value begins a new one of its shortest time slots. A stream without a concordance
+ * is computed when its label and place become known, too. Its neighbours without a concordance are computed
+ * at the same time; all others wait for a time slot of their own. The formula is in
+ * `measures/concordance.ts`.
+ */
 
-import { createNeighbours } from '#client/neighbours.ts'
-import { numberOf } from '#client/stream-entities.ts'
+import { createNeighbours } from '#client/streams/neighbours.ts'
+import { numberOf } from '#client/streams/stream-entities.ts'
 import { agreement, concordanceOf, ratedConcordance } from '#plugins/quality/measures/concordance.ts'
 import type { Arrival } from '#plugins/quality/measures/stream-record.ts'
-import { addToSlots, newSlots, shortestFor, slotsFrom } from '#plugins/quality/measures/time-slots.ts'
+import { addToSlots, beginSlots, changeSlots, shortestFor } from '#plugins/quality/measures/time-slots.ts'
 import type { Stream } from './stream.ts'
 
 /** Each call returns neighbours that have their first concordance thereby. */
@@ -17,15 +23,12 @@ export interface Concordances {
 }
 
 export function createConcordances({ radiusMeters }: { readonly radiusMeters: number }): Concordances {
-  const neighbours = createNeighbours<Stream>(radiusMeters, ({ record }) => record.slots !== undefined)
+  const neighbours = createNeighbours<Stream>(radiusMeters, ({ record }) => record.shortest !== undefined)
 
   /** Returns whether the stream has a concordance for the first time. */
   function update({ record }: Stream, near: readonly Stream[]): boolean {
-    const { slots, concordance: before } = record
-    if (slots === undefined) return false
-    const agreements = near.flatMap(({ record: { slots: other } }) =>
-      other === undefined ? [] : (agreement(slots, other) ?? []),
-    )
+    const { concordance: before } = record
+    const agreements = near.flatMap(({ record: other }) => agreement(record, other) ?? [])
     const concordance = concordanceOf(agreements)
     if (concordance === undefined) return false
     record.concordance = concordance
@@ -34,15 +37,13 @@ export function createConcordances({ radiusMeters }: { readonly radiusMeters: nu
   }
 
   function compare(stream: Stream): readonly Stream[] {
-    const { slots } = stream.record
-    if (slots === undefined) return []
+    if (stream.record.shortest === undefined) return []
     const near = neighbours.of(stream)
     update(stream, near)
     return near.filter((one) => {
-      const { slots: other, concordance } = one.record
-      if (concordance !== undefined || other === undefined) return false
+      if (one.record.concordance !== undefined) return false
       // Most have too few common slots with this stream, too; then it gives them no concordance.
-      return agreement(other, slots) !== undefined && update(one, neighbours.of(one))
+      return agreement(one.record, stream.record) !== undefined && update(one, neighbours.of(one))
     })
   }
 
@@ -64,10 +65,9 @@ export function createConcordances({ radiusMeters }: { readonly radiusMeters: nu
       const intervalMs = metadata.intervalMs ?? record.intervalMs
       if (number === undefined || intervalMs === undefined) return []
       const shortest = shortestFor(intervalMs)
-      record.slots ??= newSlots(record, shortest, number)
-      if (metadata.intervalMs !== undefined && shortest !== record.slots.shortest)
-        record.slots = slotsFrom(record.slots, record, shortest)
-      return addToSlots(record.slots, time, number) ? compare(stream) : []
+      if (record.shortest === undefined) beginSlots(record, shortest, number)
+      if (metadata.intervalMs !== undefined && shortest !== record.shortest) changeSlots(record, shortest)
+      return addToSlots(record, time, number) ? compare(stream) : []
     },
   } satisfies Concordances)
 }

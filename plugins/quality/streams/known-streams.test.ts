@@ -1,7 +1,9 @@
 /** Streams, their observation entities and their concordances as a broker reports them, in any order. */
 import { describe, expect, it } from 'vitest'
+import { limits } from '#base/limits/limits.ts'
 import { iotStream, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { createRecordRows } from '#plugins/quality/measures/record-rows.ts'
 import { usualProperties, usualTable } from '#plugins/quality/measures/usual-properties.ts'
 import { createConcordances } from './concordances.ts'
 import { createKnownStreams } from './known-streams.ts'
@@ -21,8 +23,11 @@ function site() {
   const streams = createKnownStreams({
     entityOf: (id) => entities.get(id),
     usual: usualProperties(usualTable({}), 0.8),
+    records: createRecordRows(),
     concordances: createConcordances({ radiusMeters: 20_000 }),
+    leftOut: { hasRoom: () => true, delete: () => undefined },
     monotonic: () => 0,
+    now: () => begin,
     downtimes: () => [],
     changed: (stream) => changed.push(stream),
     removed: (stream) => removed.push(stream),
@@ -91,6 +96,40 @@ describe('known streams', () => {
     broker.putObservation('urn:o:1', 'a')
     expect(observe('urn:o:1', 1, 1)).toBe(true)
     expect(streams.get(idOf('a'))?.record.count).toBe(1)
+  })
+
+  it('know the newest observation entities of a stream, whatever their number', () => {
+    const { streams, observe, ...broker } = site()
+    broker.putStream('a')
+    const ids = Array.from({ length: 1000 }, (_, i) => `urn:o:${i}`)
+    for (const id of ids) broker.putObservation(id, 'a')
+    const known = ids.filter((id) => streams.observedBy(id) !== undefined)
+    expect(known).toEqual(ids.slice(-limits.clientObservationsMax.value))
+    const { observations } = streams.takeUnsaved()
+    expect([...observations].flatMap(([id, n]) => (n === undefined ? [] : [id]))).toEqual(known)
+    // The log follower takes an unknown entity again when it is observed.
+    broker.putObservation('urn:o:0', 'a')
+    expect(observe('urn:o:0', 0, 40)).toBe(true)
+    broker.delete(idOf('a'))
+    expect([...streams.takeUnsaved().observations.values()].every((n) => n === undefined)).toBe(true)
+  })
+
+  it('do not count an observation whose time is more than a day ahead of its arrival', () => {
+    const { streams, observe, ...broker } = site()
+    broker.putStream('a')
+    broker.putSensor('a', {})
+    broker.putObservation('urn:o:1', 'a')
+    observe('urn:o:1', 0, 40)
+    const aheadAt = begin + 3 * 365 * 86_400_000
+    for (const committedAt of [begin, undefined])
+      expect(streams.observe('urn:o:1', { time: aheadAt, value: 41, committedAt })).toBe(true)
+    for (const i of [1, 2, 3]) observe('urn:o:1', i, 40 + i)
+    expect(streams.get(idOf('a'))!.record).toMatchObject({
+      count: 4,
+      lastAt: begin + 3 * minute,
+      newestAt: begin + 3 * minute,
+      intervalMs: minute,
+    })
   })
 
   it('know their own link, and report a change of links', () => {

@@ -3,18 +3,22 @@
  * takes entities and observations of any broker, in the order in which the broker reports them.
  */
 import { limits } from '#base/limits/limits.ts'
-import { createIdIndex } from '#client/id-index.ts'
-import { linksOf, sensorOf } from '#client/stream-entities.ts'
+import { isFarAhead } from '#client/streams/far-future.ts'
+import { createIdIndex } from '#client/streams/id-index.ts'
+import type { LeftOutStreams } from '#client/streams/left-out-streams.ts'
+import { createPlacedObservations } from '#client/streams/placed-observations.ts'
+import { linksOf, sensorOf } from '#client/streams/stream-entities.ts'
 import { iotLite, iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
+import type { RecordRows } from '#plugins/quality/measures/record-rows.ts'
 import { metadataOf, propertyOf, type StreamMetadata } from '#plugins/quality/measures/stream-metadata.ts'
-import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
+import { type Arrival, type Downtime, observe } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
 import type { Concordances } from './concordances.ts'
 import { idsIn, withId, withoutId } from './id-set.ts'
-import { onlyOwnLink, ownLink, type Stream } from './stream.ts'
+import { describedBy, onlyOwnLink, ownLink, type Stream } from './stream.ts'
 import type { StoredStream } from './stream-statements.ts'
 
 /** Canonical names of the types that the analyser follows. */
@@ -31,8 +35,13 @@ export interface KnownStreamsPorts {
   /** The current state of an entity at the broker. */
   readonly entityOf: (id: string) => Entity | undefined
   readonly usual: UsualProperties
+  readonly records: RecordRows
   readonly monotonic: () => number
+  /** Wall clock, ms. */
+  readonly now: () => number
   readonly concordances: Concordances
+  /** Streams beyond the ceiling. */
+  readonly leftOut: Pick<LeftOutStreams, 'hasRoom' | 'delete'>
   readonly downtimes: () => readonly Downtime[]
   /** Called after the quality of a stream may have changed. */
   readonly changed: (stream: Stream) => void
@@ -49,7 +58,10 @@ export interface KnownStreams {
   delete(id: string): void
   /** The stream of an observation entity. */
   observedBy(observationId: string): Stream | undefined
-  /** Counts an observation of an observation entity. Returns false if it belongs to no known stream. */
+  /**
+   * Counts an observation of an observation entity, unless its time is far ahead. Returns false if it belongs
+   * to no known stream.
+   */
   observe(observationId: string, arrival: Arrival): boolean
   /** Counts an observation of a stream that came from its source; nothing if the stream is unknown. */
   count(id: string, arrival: Arrival): void
@@ -63,7 +75,8 @@ export interface KnownStreams {
   /** Changes since the last call, to be saved. */
   takeUnsaved(): {
     readonly streams: ReadonlySet<Stream>
-    readonly observations: ReadonlyMap<string, number>
+    /** Numbers of the streams of observation entities; undefined for those that are not known any more. */
+    readonly observations: ReadonlyMap<string, number | undefined>
     readonly removed: readonly number[]
   }
 }
@@ -76,8 +89,11 @@ const none: readonly string[] = []
 export function createKnownStreams({
   entityOf,
   usual,
+  records,
   monotonic,
+  now,
   concordances,
+  leftOut,
   downtimes,
   changed,
   removed,
@@ -86,15 +102,34 @@ export function createKnownStreams({
   const streams = new Map<string, Stream>()
   /** Streams by the ids of the entities that describe them. */
   const described = createIdIndex<Stream>()
-  const observations = new Map<string, Stream>()
-  /** Observation entities without a stream, with the ids that they name; the oldest are dropped. */
-  const unplaced = new Map<string, readonly string[]>()
+  const observations = createPlacedObservations<Stream>({
+    streamOf: (id) => streams.get(id),
+    describedBy: described.of,
+    moved(id, stream, before) {
+      if (before !== undefined) before.observedBy = withoutId(before.observedBy, id)
+      stream.observedBy = withId(stream.observedBy, id)
+      unsaved.observations.set(id, stream.n)
+      const [oldest, ...others] = idsIn(stream.observedBy)
+      if (others.length >= limits.clientObservationsMax.value) drop(oldest!)
+      moved()
+    },
+  })
   let unsaved = {
     streams: new Set<Stream>(),
-    observations: new Map<string, number>(),
+    observations: new Map<string, number | undefined>(),
     removed: [] as number[],
   }
   let lastNumber = 0
+  /** Ranges and labels by their JSON; streams share equal ones. */
+  const equals = new Map<string, unknown>()
+
+  function equal<T>(value: T): T {
+    const key = JSON.stringify(value)
+    const known = (equals.get(key) ?? value) as T
+    if (equals.size >= limits.qualityPropertiesMax.value) equals.clear()
+    equals.set(key, known)
+    return known
+  }
 
   function add(n: number, stored: Pick<Stream, 'id' | 'record' | 'written'>): Stream {
     // Members by name: copied ones would lie outside of the object.
@@ -104,15 +139,15 @@ export function createKnownStreams({
       written: stored.written,
       n,
       types: onlyStream,
-      sources: none,
+      sensor: undefined,
+      property: undefined,
+      others: none,
       services: none,
       observedBy: undefined,
       metadata: { isInferred: false },
       links: none,
-      linksAt: monotonic(),
-      writtenAt: Number.NEGATIVE_INFINITY,
-      compared: Number.NaN,
     }
+    stream.record.linksAt = monotonic()
     streams.set(stream.id, stream)
     lastNumber = Math.max(lastNumber, n)
     return stream
@@ -127,10 +162,12 @@ export function createKnownStreams({
     const ownId = qualityId(stream.id)
     const links = linksOf(entity, qoi.hasQuality).map((id) => (id === ownId ? ownLink : id))
     const foreign = links.filter((id) => id !== ownLink)
-    const sources = [sensorId, propertyId, platformId, ...foreign].filter((id) => id !== undefined).slice()
-    for (const id of stream.sources) described.delete(id, stream)
-    for (const id of sources) described.add(id, stream)
-    const metadata = metadataOf(
+    for (const id of describedBy(stream)) described.delete(id, stream)
+    stream.sensor = sensorId
+    stream.property = propertyId
+    stream.others = shared([platformId, ...foreign].filter((id) => id !== undefined))
+    for (const id of describedBy(stream)) described.add(id, stream)
+    const { intervalMs, range, label, place, isInferred } = metadataOf(
       {
         stream: entity,
         sensor,
@@ -139,8 +176,14 @@ export function createKnownStreams({
       },
       usual,
     )
+    const metadata = {
+      intervalMs,
+      range: range && equal(range),
+      label: label && equal(label),
+      place,
+      isInferred,
+    }
     const isNew = !isSame(metadata, stream.metadata)
-    stream.sources = sources
     stream.metadata = metadata
     if (isNew) noteCounted(concordances.describe(stream))
     const types = listOf(entity.type)
@@ -152,52 +195,40 @@ export function createKnownStreams({
     }
     if (links.join(' ') === stream.links.join(' ')) return isNew
     stream.links = shared(links)
-    stream.linksAt = monotonic()
+    stream.record.linksAt = monotonic()
     return true
   }
 
   /** The streams that an entity describes; the quality of a stream is found by its id. */
-  function describedBy(id: string): readonly Stream[] {
+  function streamsOf(id: string): readonly Stream[] {
     const rated = id.startsWith(qualityIds) ? streams.get(id.slice(qualityIds.length)) : undefined
     return rated === undefined ? described.of(id) : [rated, ...described.of(id)]
   }
 
   function takeStream(entity: Entity): void {
     const known = streams.get(entity.id)
-    if (known === undefined && streams.size >= limits.qualityStreamsMax.value) return
-    const stream = known ?? add(lastNumber + 1, { id: entity.id, record: newRecord(), written: undefined })
+    if (known === undefined && !leftOut.hasRoom(streams.size, entity.id)) return
+    const stream =
+      known ?? add(lastNumber + 1, { id: entity.id, record: records.create(), written: undefined })
     const isNew = describe(stream, entity)
     if (known === undefined) {
       unsaved.streams.add(stream)
-      for (const [id, names] of unplaced) if (names.includes(stream.id)) place(id, stream)
+      observations.takeWaiting(stream)
     }
     if (isNew || known === undefined) changed(stream)
   }
 
-  function takeObservation(entity: Entity): void {
-    const names = linksOf(entity, iotStream.belongsTo)
-    const sensors = linksOf(entity, sosa.madeBySensor)
-    const [stream] = [
-      ...names.flatMap((id) => streams.get(id) ?? []),
-      ...(names.length > 0 ? [] : sensors.flatMap(described.of)),
-    ]
-    if (stream === undefined) unplaced.set(entity.id, names)
-    else place(entity.id, stream)
-    if (unplaced.size > limits.qualityUnplacedMax.value) unplaced.delete(unplaced.keys().next().value!)
-  }
-
-  function place(observationId: string, stream: Stream): void {
-    unplaced.delete(observationId)
-    const before = observations.get(observationId)
-    if (before === stream) return
-    if (before !== undefined) before.observedBy = withoutId(before.observedBy, observationId)
-    stream.observedBy = withId(stream.observedBy, observationId)
-    moved()
-    observations.set(observationId, stream)
-    unsaved.observations.set(observationId, stream.n)
+  /** Forgets that an observation entity belongs to a stream; it is placed again with its next value. */
+  function drop(observation: string): void {
+    const stream = observations.of(observation)
+    if (stream === undefined) return
+    stream.observedBy = withoutId(stream.observedBy, observation)
+    observations.delete(observation)
+    unsaved.observations.set(observation, undefined)
   }
 
   function count(stream: Stream, arrival: Arrival): void {
+    if (isFarAhead(arrival.time, arrival.committedAt ?? now())) return
     observe(stream.record, arrival, stream.metadata, downtimes())
     noteCounted([stream, ...concordances.observe(stream, arrival)])
   }
@@ -216,39 +247,39 @@ export function createKnownStreams({
       for (const [id, n] of placed) {
         const stream = numbers.get(n)
         if (stream === undefined) continue
-        observations.set(id, stream)
+        observations.restore(id, stream)
         stream.observedBy = withId(stream.observedBy, id)
       }
     },
     take(entity) {
       const types = listOf(entity.type)
       if (types.includes(iotStream.IotStream)) takeStream(entity)
-      if (types.includes(iotStream.StreamObservation)) takeObservation(entity)
+      if (types.includes(iotStream.StreamObservation)) observations.take(entity)
       if (types.includes(iotLite.Service)) moved()
-      for (const stream of describedBy(entity.id)) {
+      for (const stream of streamsOf(entity.id)) {
         const owner = entityOf(stream.id)
         if (owner !== undefined && describe(stream, owner)) changed(stream)
       }
     },
     delete(id) {
-      const observed = observations.get(id)
-      if (observed !== undefined) observed.observedBy = withoutId(observed.observedBy, id)
-      moved()
+      drop(id)
       observations.delete(id)
-      unplaced.delete(id)
-      for (const stream of describedBy(id)) changed(stream)
+      leftOut.delete(id)
+      moved()
+      for (const stream of streamsOf(id)) changed(stream)
       const stream = streams.get(id)
       if (stream === undefined) return
       streams.delete(id)
-      for (const source of stream.sources) described.delete(source, stream)
-      for (const observation of idsIn(stream.observedBy)) observations.delete(observation)
+      for (const source of describedBy(stream)) described.delete(source, stream)
+      for (const observation of [...idsIn(stream.observedBy)]) drop(observation)
       concordances.delete(stream)
       unsaved.streams.delete(stream)
       unsaved.removed.push(stream.n)
       removed(stream)
+      records.release(stream.record)
     },
     observe(observationId, arrival) {
-      const stream = observations.get(observationId)
+      const stream = observations.of(observationId)
       if (stream !== undefined) count(stream, arrival)
       return stream !== undefined
     },
@@ -256,14 +287,14 @@ export function createKnownStreams({
       const stream = streams.get(id)
       if (stream !== undefined) count(stream, arrival)
     },
-    observedBy: (observationId) => observations.get(observationId),
+    observedBy: observations.of,
     noteWritten(stream) {
       if (streams.get(stream.id) === stream) unsaved.streams.add(stream)
     },
     all: () => streams.values(),
     get: (id) => streams.get(id),
     size: () => streams.size,
-    unplaced: () => unplaced.size,
+    unplaced: observations.unplaced,
     takeUnsaved() {
       const taken = unsaved
       unsaved = { streams: new Set(), observations: new Map(), removed: [] }

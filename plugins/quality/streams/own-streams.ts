@@ -7,11 +7,11 @@ import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:time
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { timedResult } from '#client/stream-entities.ts'
-import type { ChangeBatch, ChangesPort, EntityState } from '#contract'
-import { iotStream, sosa } from '#contract/vocabulary.ts'
+import { createStreamLog, readEntities } from '#client/streams/stream-log.ts'
+import type { ChangesPort } from '#contract'
+import { sosa } from '#contract/vocabulary.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
-import type { Arrival, Downtime } from '#plugins/quality/measures/stream-record.ts'
+import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import { followedTypes, type KnownStreams } from './known-streams.ts'
 import type { Cursor, StreamStatements } from './stream-statements.ts'
 
@@ -58,31 +58,35 @@ export function createOwnStreams({
   signal,
 }: OwnStreamsPorts): OwnStreams {
   let cursor: Cursor | undefined
-  /** Observed entities that belong to no stream, until a followed entity changes. */
-  const others = new Set<string>()
   let savedAt = clock.monotonic()
   let lastCommitted = Number.POSITIVE_INFINITY
-  let following: { close(): void } | undefined
-  let working: Promise<void> = Promise.resolve()
   let progress = { isReading: false, entities: 0, observations: 0 }
+  const streamLog = createStreamLog({
+    changes,
+    types: followedTypes,
+    streams,
+    restore,
+    read,
+    observed(id, arrival) {
+      if (arrival.committedAt < cursor!.countsFrom) return
+      noteDowntime(arrival.committedAt)
+      if (streamLog.isPlaced(id)) streams.observe(id, arrival)
+    },
+    untimed(id, arrival) {
+      if (arrival.committedAt !== undefined && arrival.committedAt >= cursor!.countsFrom)
+        streams.observe(id, arrival)
+    },
+    taken({ through, at }) {
+      cursor = { position: through, committed: at, countsFrom: cursor!.countsFrom }
+      if (clock.monotonic() - savedAt >= limits.qualitySaveMs.value) save()
+    },
+    signal,
+  })
 
   function save(): void {
     if (cursor === undefined) return
     table.save({ ...streams.takeUnsaved(), downtimes, cursor, saved })
     savedAt = clock.monotonic()
-  }
-
-  /** Takes all entities that the analyser follows. */
-  async function readEntities(): Promise<void> {
-    for (let behind = 0; !signal.aborted; ) {
-      const page = changes.entities(behind, limits.qualityReadPage.value)
-      if (page.length === 0) return
-      for (const state of page)
-        if (state.types.some((type) => followedTypes.has(type))) streams.take(state.entity())
-      progress = { ...progress, entities: progress.entities + page.length }
-      behind = page.at(-1)!.rid
-      await yieldToEventLoop()
-    }
   }
 
   /** Counts the observations of a span of commit times. */
@@ -104,46 +108,18 @@ export function createOwnStreams({
     const position = changes.position()
     const countsFrom = clock.now()
     await delay(limits.qualityGatherMs.value)
-    await readEntities()
+    await readEntities({ changes, types: followedTypes, signal }, streams.take, (entities) => {
+      progress = { ...progress, entities: progress.entities + entities }
+    })
     const from = cursor === undefined ? countsFrom - dayMs : cursor.committed + 1
     await readHistory({ from, to: countsFrom })
     if (signal.aborted) return position
-    for (const { id } of [...streams.all()]) if (changes.entity(id) === undefined) streams.delete(id)
+    streamLog.deleteMissing()
     cursor = { position, committed: countsFrom - 1, countsFrom }
     save()
     progress = { ...progress, isReading: false }
     log.info('quality.read', { streams: streams.size(), ...progress })
     return position
-  }
-
-  function take(batch: ChangeBatch): void {
-    const { countsFrom } = cursor!
-    // A created stream may be the one that an observation entity waits for.
-    if (batch.changed.length > 0) others.clear()
-    for (const id of batch.deleted) streams.delete(id)
-    // Streams come before the observation entities that belong to them.
-    const isStream = ({ types }: EntityState): boolean => types.includes(iotStream.IotStream)
-    for (const state of batch.changed.filter(isStream)) streams.take(state.entity())
-    for (const state of batch.changed) if (!isStream(state)) takeEntity(state, countsFrom)
-    for (const { id, name, time, value, committed } of batch.observed) {
-      if (name !== sosa.hasSimpleResult || committed < countsFrom) continue
-      noteDowntime(committed)
-      observe(id, { time, value, committedAt: committed })
-    }
-    cursor = { position: batch.through, committed: batch.at, countsFrom }
-    if (clock.monotonic() - savedAt >= limits.qualitySaveMs.value) save()
-  }
-
-  /** Counts an observation. An unknown observation entity is read: its stream may be known by now. */
-  function observe(id: string, arrival: Arrival): void {
-    if (streams.observe(id, arrival) || others.has(id)) return
-    const state = changes.entity(id)
-    if (state?.types.includes(iotStream.StreamObservation) === true) {
-      streams.take(state.entity())
-      if (streams.observe(id, arrival)) return
-    }
-    if (others.size >= limits.qualityOthersMax.value) others.clear()
-    others.add(id)
   }
 
   /** The gateway was down between the last commit of its former process and the start of this one. */
@@ -155,17 +131,7 @@ export function createOwnStreams({
     lastCommitted = Math.max(lastCommitted, committed)
   }
 
-  function takeEntity(state: EntityState, countsFrom: number): void {
-    const entity = state.entity()
-    streams.take(entity)
-    const result = timedResult(entity)
-    if (result?.isUntimed !== true) return
-    const [, committedAt] = state.times().attributes[sosa.hasSimpleResult] ?? []
-    if (committedAt !== undefined && committedAt >= countsFrom)
-      streams.observe(state.id, { time: result.time, value: result.value, committedAt })
-  }
-
-  async function begin(): Promise<void> {
+  async function restore(): Promise<number | undefined> {
     cursor = table.cursor()
     const stored = table.all()
     streams.restore(stored, table.observations())
@@ -173,38 +139,20 @@ export function createOwnStreams({
       const state = changes.entity(id)
       if (state === undefined) streams.delete(id)
       else streams.take(state.entity())
-      if (i % limits.qualityReadPage.value === 0) await yieldToEventLoop()
+      if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
     }
     lastCommitted = cursor?.committed ?? Number.POSITIVE_INFINITY
     downtimes.push(...table.downtimes())
-    const from = cursor?.position ?? (await read())
-    if (signal.aborted) return
-    following = changes.follow(from, {
-      types: followedTypes,
-      observes: 'each',
-      take,
-      async readAnew() {
-        let position = from
-        working = read().then((read) => {
-          position = read
-        })
-        await working
-        return position
-      },
-    })
+    return cursor?.position
   }
 
   return Object.freeze({
-    start() {
-      working = begin()
-      return working
-    },
+    start: streamLog.start,
     save,
     progress: () => progress,
     position: () => cursor?.position,
     async close() {
-      following?.close()
-      await working.catch(() => undefined)
+      await streamLog.close()
       if (!progress.isReading) save()
     },
   } satisfies OwnStreams)

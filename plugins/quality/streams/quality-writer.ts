@@ -1,12 +1,13 @@
 /**
- * Writes qualities to the broker with few bytes. A changed rated value is written at once, other figures at
- * most once per interval and stream. A request has only attributes whose figures changed, of many streams.
- * A failed request is repeated later with the figures of that time.
+ * Writes qualities to the broker with few bytes. A changed rated value is written at once and before others,
+ * other figures at most once per interval and stream. A request has only attributes whose figures changed, of
+ * many streams. A failed request is repeated later with the figures of that time.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { createTimerWheel } from '#base/time/timer-wheel.ts'
+import { createWriteLoop } from '#client/requests/write-loop.ts'
 import type { BrokerPort } from '#contract'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
@@ -19,7 +20,7 @@ import {
   qualityId,
   qualityType,
 } from '#plugins/quality/entities/quality-entity.ts'
-import { onlyOwnLink, ownLink, type Stream } from './stream.ts'
+import { onlyOwnLink, ownLink, type Stream, streamDeadlines } from './stream.ts'
 
 export interface QualityWriterPorts {
   readonly broker: () => BrokerPort
@@ -48,8 +49,6 @@ export interface QualityWriter {
   close(): Promise<void>
 }
 
-/** Writing takes at most a fifth of the time; changes that arrive meanwhile are gathered. */
-const restPerWrite = 4
 const jsonHeaders = { 'Content-Type': 'application/json' }
 
 /** @param intervalMs between two writes of a stream whose rated values did not change. */
@@ -57,65 +56,63 @@ export function createQualityWriter(
   { broker, figures, ratedState, exists, isRatedElsewhere, written, clock, log }: QualityWriterPorts,
   { intervalMs }: { readonly intervalMs: () => number },
 ): QualityWriter {
+  /** Streams whose rated values changed; then those of which other figures are due. */
+  const urgent = new Set<Stream>()
   const queue = new Set<Stream>()
   const deletions = new Set<string>()
   const wheel = createTimerWheel<Stream>(
-    { clock, due: enqueue },
+    { clock, due: (stream) => enqueue(stream, queue), deadlines: streamDeadlines('dueAt') },
     { tickMs: limits.qualityTickMs.value, slots: limits.qualityWheelSlots.value },
   )
-  let flushing: Promise<void> | undefined
-  let timer: NodeJS.Timeout | undefined
-  let failures = 0
-  let failure: string | undefined
-  let isClosed = false
+  const loop = createWriteLoop({
+    write,
+    hasMore: () => waiting() > 0 || deletions.size > 0,
+    failed: (reason) => log.warn('quality.unwritten', { broker: broker().address, reason }),
+    monotonic: clock.monotonic,
+    gatherMs: limits.qualityGatherMs,
+    retryMs: limits.qualityRetryMs,
+    isResting: () => intervalMs() > 0,
+  })
 
-  function enqueue(stream: Stream): void {
+  function enqueue(stream: Stream, to: Set<Stream>): void {
     wheel.delete(stream)
-    queue.add(stream)
-    wake(limits.qualityGatherMs.value)
+    to.add(stream)
+    loop.wake()
   }
 
-  function wake(delay: number): void {
-    if (isClosed || flushing !== undefined || timer !== undefined) return
-    timer = setTimeout(() => {
-      timer = undefined
-      const begunAt = clock.monotonic()
-      flushing = flush().finally(() => {
-        flushing = undefined
-        const restMs = restPerWrite * (clock.monotonic() - begunAt)
-        if (queue.size > 0 || deletions.size > 0) wake(failures === 0 ? restMs : pauseMs())
-      })
-    }, delay)
+  const waiting = (): number => urgent.size + queue.size
+
+  /** Takes the streams of the next request. Some places are never urgent, so that all have their turn. */
+  function takeBatch(): Stream[] {
+    const most = limits.qualityBatchStreams.value
+    const first = [...urgent.values().take(most - limits.qualityBatchOthers.value)]
+    const taken = [...first, ...queue.values().take(most - first.length)]
+    for (const stream of taken) {
+      urgent.delete(stream)
+      queue.delete(stream)
+    }
+    return taken
   }
 
-  const pauseMs = (): number =>
-    Math.min(limits.qualityRetryMs.value, limits.qualityGatherMs.value * 2 ** failures)
-
-  async function flush(): Promise<void> {
-    const taken = [...queue].slice(0, limits.qualityBatchStreams.value)
-    for (const stream of taken) queue.delete(stream)
-    const streams = taken.filter((stream) => !isRatedElsewhere(stream))
+  async function write(): Promise<string | undefined> {
+    const streams = takeBatch().filter((stream) => !isRatedElsewhere(stream))
     const problem = (await writeFigures(streams)) ?? (await writeLinks(streams)) ?? (await writeDeletions())
-    failure = problem
-    failures = problem === undefined ? 0 : failures + 1
-    if (problem === undefined) return
-    for (const stream of streams) queue.add(stream)
-    if (failures === 1) log.warn('quality.unwritten', { broker: broker().address, reason: problem })
+    if (problem !== undefined) for (const stream of streams) queue.add(stream)
+    return problem
   }
 
   async function writeFigures(streams: readonly Stream[]): Promise<string | undefined> {
-    const changes = streams
-      .map((stream) => changeOf(stream, figures(stream)))
-      .filter(({ stream, names }) => names.length > 0 || stream.written === undefined)
+    const compared = streams.map((stream) => changeOf(stream, figures(stream)))
+    const changes = compared.filter(({ stream, names }) => names.length > 0 || stream.written === undefined)
     const observedAt = msToDateTime(clock.now())
     const problem = await send(
       'upsert?options=update',
       changes.map((change) => entityOf(change, observedAt)),
     )
     if (problem !== undefined) return problem
+    for (const { stream } of compared) stream.record.writtenAt = clock.monotonic()
     for (const { stream, text } of changes) {
       stream.written = text
-      stream.writtenAt = clock.monotonic()
       written(stream)
     }
     return undefined
@@ -137,10 +134,10 @@ export function createQualityWriter(
    * When a stream is to be linked, monotonic ms. A link to another quality stays. If that entity does not
    * exist, it may be created soon; the placeholder of the platform never is.
    */
-  function linkDueAt({ links, linksAt }: Stream): number {
+  function linkDueAt({ links, record }: Stream): number {
     if (links.includes(ownLink) || links.some(exists)) return Number.POSITIVE_INFINITY
     const isFree = links.every((link) => link === noQualityYet)
-    return isFree ? Number.NEGATIVE_INFINITY : linksAt + limits.qualityLinkWaitMs.value
+    return isFree ? Number.NEGATIVE_INFINITY : record.linksAt + limits.qualityLinkWaitMs.value
   }
 
   async function writeDeletions(): Promise<string | undefined> {
@@ -173,34 +170,37 @@ export function createQualityWriter(
 
   return Object.freeze({
     note(stream) {
-      if (queue.has(stream)) return
+      if (urgent.has(stream)) return
+      const { record } = stream
       const rated = ratedState(stream)
-      const nextAt = wheel.deadline(stream) ?? Number.POSITIVE_INFINITY
-      const linkAt = linkDueAt(stream)
-      // The other figures follow at the deadline that the stream has already.
-      if (rated === stream.compared && nextAt <= Math.min(stream.writtenAt + intervalMs(), linkAt)) return
-      stream.compared = rated
-      const { isUrgent, names } = changeOf(stream, figures(stream))
-      if (isUrgent) return enqueue(stream)
-      const figuresDueAt = names.length === 0 ? Number.POSITIVE_INFINITY : stream.writtenAt + intervalMs()
-      const dueAt = Math.min(figuresDueAt, linkAt)
-      if (dueAt === Number.POSITIVE_INFINITY) return
-      if (dueAt <= clock.monotonic()) enqueue(stream)
+      const isQueued = queue.has(stream)
+      if (isQueued && rated === record.compared) return
+      if (rated !== record.compared) {
+        record.compared = rated
+        if (changeOf(stream, figures(stream)).isUrgent) {
+          queue.delete(stream)
+          return enqueue(stream, urgent)
+        }
+      }
+      if (isQueued) return
+      // All figures are computed when they are written.
+      const dueAt = Math.min(record.writtenAt + intervalMs(), linkDueAt(stream))
+      if ((wheel.deadline(stream) ?? Number.POSITIVE_INFINITY) <= dueAt) return
+      if (dueAt <= clock.monotonic()) enqueue(stream, queue)
       else wheel.set(stream, dueAt)
     },
     delete(stream) {
+      urgent.delete(stream)
       queue.delete(stream)
       wheel.delete(stream)
       deletions.add(qualityId(stream.id))
-      wake(limits.qualityGatherMs.value)
+      loop.wake()
     },
-    waiting: () => queue.size,
-    failure: () => failure,
-    async close() {
-      isClosed = true
-      clearTimeout(timer)
+    waiting,
+    failure: loop.failure,
+    close() {
       wheel.close()
-      await flushing
+      return loop.close()
     },
   } satisfies QualityWriter)
 }

@@ -3,8 +3,10 @@
  * observations. Both are written in one transaction, so a restart counts each observation exactly once.
  */
 import type { PluginDatabase } from '#contract'
-import { type Downtime, newRecord, type StreamRecord } from '#plugins/quality/measures/stream-record.ts'
-import { newSlots } from '#plugins/quality/measures/time-slots.ts'
+import { bins, rareSize } from '#plugins/quality/measures/day-table.ts'
+import { type RecordRows, savedNumbers } from '#plugins/quality/measures/record-rows.ts'
+import type { Downtime, StreamRecord } from '#plugins/quality/measures/stream-record.ts'
+import { beginSlots, firstMean, type TimeSlots, tableSize } from '#plugins/quality/measures/time-slots.ts'
 import type { Stream } from './stream.ts'
 
 /** Migration step; a released step never changes. */
@@ -50,7 +52,8 @@ export interface StreamStatements {
   downtimes(): readonly Downtime[]
   save(state: {
     readonly streams: Iterable<Stream>
-    readonly observations: Iterable<readonly [id: string, n: number]>
+    /** Their streams; undefined for observation entities that are not known any more. */
+    readonly observations: Iterable<readonly [id: string, n: number | undefined]>
     readonly removed: Iterable<number>
     readonly downtimes: readonly Downtime[]
     readonly cursor: Cursor
@@ -59,13 +62,14 @@ export interface StreamStatements {
   }): void
 }
 
-export function createStreamStatements(database: PluginDatabase): StreamStatements {
+export function createStreamStatements(database: PluginDatabase, rows: RecordRows): StreamStatements {
   const put = database.prepare(
     `INSERT INTO streams (n, id, record, day, written, rare) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (n) DO UPDATE
      SET record = excluded.record, day = excluded.day, written = excluded.written, rare = excluded.rare`,
   )
   const putObservation = database.prepare('INSERT OR REPLACE INTO observations (id, n) VALUES (?, ?)')
+  const removeObservation = database.prepare('DELETE FROM observations WHERE id = ?')
   const remove = database.prepare('DELETE FROM streams WHERE n = ?')
   const removeObservations = database.prepare('DELETE FROM observations WHERE n = ?')
   const clearDowntimes = database.prepare('DELETE FROM downtimes')
@@ -77,11 +81,13 @@ export function createStreamStatements(database: PluginDatabase): StreamStatemen
       removeObservations.run(n)
     }
     for (const { n, id, record, written } of state.streams) {
-      const { table, rare, slots, ...figures } = record
-      const text = JSON.stringify({ ...figures, ...(slots && { slots: { ...slots, table: undefined } }) })
-      put.run(n, id, text, bytesOf(table), written ?? null, rare === undefined ? null : bytesOf(rare))
+      const rare = record.rare === undefined ? null : bytesOf(record.rare)
+      put.run(n, id, textOf(record), bytesOf(dayOf(record)), written ?? null, rare)
     }
-    for (const [id, n] of state.observations) putObservation.run(id, n)
+    for (const [id, n] of state.observations) {
+      if (n === undefined) removeObservation.run(id)
+      else putObservation.run(id, n)
+    }
     clearDowntimes.run()
     for (const { from, to } of state.downtimes) putDowntime.run(from, to)
     const { position, committed, countsFrom } = state.cursor
@@ -97,7 +103,7 @@ export function createStreamStatements(database: PluginDatabase): StreamStatemen
       database
         .prepare('SELECT n, id, record, day, written, rare FROM streams ORDER BY n')
         .all()
-        .map((row) => storedOf(row as StreamRow)),
+        .map((row) => storedOf(row as StreamRow, rows.create())),
     observations: () =>
       database.prepare('SELECT id, n FROM observations').raw().all() as (readonly [string, number])[],
     downtimes: () =>
@@ -120,12 +126,41 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Buffer =>
 const numbersOf = (bytes: Buffer): Float32Array =>
   new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
 
-function storedOf({ n, id, record, day, written, rare }: StreamRow): StoredStream {
-  const { slots, ...figures } = JSON.parse(record) as Partial<StreamRecord>
-  const fresh: StreamRecord = Object.assign(newRecord(), figures)
-  if (slots !== undefined)
-    fresh.slots = { ...newSlots(fresh, slots.shortest, slots.origin), newestAt: slots.newestAt }
-  fresh.table.set(numbersOf(day))
-  if (rare !== null) fresh.rare = numbersOf(rare)
-  return { n, id, record: fresh, written: written ?? undefined }
+const slotNames = new Set<string>(['shortest', 'origin', 'newestAt'] satisfies (keyof TimeSlots)[])
+
+/** The numbers of a record, those of its slots apart. */
+function textOf(record: StreamRecord): string {
+  const { isPlausible, shortest, origin, newestAt } = record
+  const figures = savedNumbers.flatMap((name) => (slotNames.has(name) ? [] : [[name, record[name]] as const]))
+  const slots = shortest === undefined ? undefined : { shortest, origin, newestAt }
+  return JSON.stringify({ ...Object.fromEntries(figures), isPlausible, slots })
+}
+
+/** The values of each half hour, then the table of the record. */
+function dayOf({ received, firstBin, table, first, shortest }: StreamRecord): Float32Array {
+  const size = shortest === undefined ? firstMean : tableSize
+  const day = new Float32Array(bins + size)
+  day.set(received.subarray(firstBin, firstBin + bins))
+  day.set(table.subarray(first, first + size), bins)
+  return day
+}
+
+function storedOf(
+  { n, id, record: text, day, written, rare }: StreamRow,
+  record: StreamRecord,
+): StoredStream {
+  const { slots, ...figures } = JSON.parse(text) as Partial<StreamRecord> & { readonly slots?: TimeSlots }
+  Object.assign(record, figures)
+  if (slots !== undefined) {
+    beginSlots(record, slots.shortest!, slots.origin)
+    record.newestAt = slots.newestAt
+  }
+  const numbers = numbersOf(day)
+  record.received.set(numbers.subarray(0, bins), record.firstBin)
+  record.table.set(numbers.subarray(bins), record.first)
+  if (rare !== null) {
+    record.rare = new Float32Array(rareSize)
+    record.rare.set(numbersOf(rare))
+  }
+  return { n, id, record, written: written ?? undefined }
 }

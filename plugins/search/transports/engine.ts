@@ -44,12 +44,13 @@ export async function createEngine(
 ) {
   const { schema, model, mistakes } = await buildSchema(schemas)
   const documents = createOperationDocuments({ schema, model, introspection: settings.introspection })
-  const feed = createFeed(ports.changes)
+  const { broker, ranking, index, changes } = ports
+  const feed = createFeed(changes)
   let running = 0
 
   function operation(signal: AbortSignal): LiveOperation & { reads: Reads } {
     const fresh = () => {
-      const reads = createReads({ ...ports, model, signal, timeoutMs: settings.timeoutMs })
+      const reads = createReads({ model, broker, ranking, index, signal, timeoutMs: settings.timeoutMs })
       return { reads, selection: createSelection(model, reads), inference: createInference(model, reads) }
     }
     const made = { ...fresh(), feed, renew: (): void => void Object.assign(made, fresh()) }

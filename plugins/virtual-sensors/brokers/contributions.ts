@@ -1,6 +1,6 @@
 /** Values of sources: from the log of this gateway, or by notifications of another broker. */
 
-import type { Watch } from '#client/watch.ts'
+import type { Watch } from '#client/subscriptions/watch.ts'
 import type { Json } from '#contract'
 import { faultTerms, iotStream, sosa } from '#contract/vocabulary.ts'
 import { sourcesOf, type VirtualSensor } from '#plugins/virtual-sensors/state/virtual-sensor.ts'

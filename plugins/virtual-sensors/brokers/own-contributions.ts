@@ -2,10 +2,9 @@
  * Values of sources at this gateway: they come through the log, which is followed while a virtual sensor
  * exists. The subscriptions only show what is watched; a deleted one is created again.
  */
-import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import { createOwnSubscriptions } from '#client/own-subscriptions.ts'
-import { numberOf } from '#client/stream-entities.ts'
+import { numberOf } from '#client/streams/stream-entities.ts'
+import { createOwnSubscriptions } from '#client/subscriptions/own-subscriptions.ts'
 import type { ChangeBatch, Host } from '#contract'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import type { SensorTable } from '#plugins/virtual-sensors/state/sensor-statements.ts'
@@ -78,16 +77,6 @@ export function createOwnContributions({
       signal: sensor.work.signal,
     })
 
-  async function checkAll(): Promise<void> {
-    for (const subscriptions of [...followed.values()]) await subscriptions.check()
-  }
-
-  const timer = setInterval(() => {
-    void checkAll().catch((error: unknown) => {
-      log.error('plugin.failed', { plugin: 'virtual-sensors', during: 'checking subscriptions', error })
-    })
-  }, limits.virtualCheckMs.value).unref()
-
   return Object.freeze({
     async follow(sensor) {
       readings.add(sourcesOf(sensor), lookbackOf(sensor))
@@ -101,6 +90,7 @@ export function createOwnContributions({
       const subscriptions = followed.get(sensor)
       if (subscriptions === undefined) return
       followed.delete(sensor)
+      subscriptions.close()
       readings.remove(sourcesOf(sensor))
       if (followed.size > 0) return
       following?.close()
@@ -111,7 +101,7 @@ export function createOwnContributions({
     },
     complaints: () => [...followed.values()].flatMap((one) => one.failures()),
     async close() {
-      clearInterval(timer)
+      for (const subscriptions of followed.values()) subscriptions.close()
       following?.close()
     },
   } satisfies Contributions)

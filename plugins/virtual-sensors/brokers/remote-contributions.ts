@@ -3,14 +3,12 @@
  * After an interruption the latest values are read.
  */
 import { toGatewayError } from '#base/register/errors.ts'
-import { createBrokerFollower } from '#client/broker-follower.ts'
-import { itemsOf, notifiedItems } from '#client/broker-messages.ts'
-import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
-import { checkSignature, signatureOf } from '#client/callback-signature.ts'
-import { isHiddenFrom } from '#client/silence.ts'
+import { itemsOf, nonEmpty, notifiedItems } from '#client/requests/broker-messages.ts'
+import type { BrokerClient, RequestTrouble } from '#client/requests/broker-requests.ts'
+import { createBrokerFollower } from '#client/subscriptions/broker-follower.ts'
+import { checkSignedPurpose, signedPurpose } from '#client/subscriptions/callback-signature.ts'
 import type { BrokerPort, HostBase } from '#contract'
 import { iotStream } from '#contract/vocabulary.ts'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { BrokerEntities } from '#plugins/virtual-sensors/candidates/broker-entities.ts'
 import type { SensorTable } from '#plugins/virtual-sensors/state/sensor-statements.ts'
 import type { SourceReadings } from '#plugins/virtual-sensors/state/source-readings.ts'
@@ -34,9 +32,6 @@ export function createRemoteContributions(ports: RemoteContributionsPorts): Cont
   const { clock, log } = host
   const followers = new Map<VirtualSensor, ReturnType<typeof createBrokerFollower>>()
   let notifications = 0
-
-  const callback = (purpose: string): string | undefined =>
-    base() && `${base()}/callback/${purpose}.${signatureOf(table.secret, purpose)}`
 
   async function read(sensor: VirtualSensor): Promise<RequestTrouble | undefined> {
     try {
@@ -85,10 +80,8 @@ export function createRemoteContributions(ports: RemoteContributionsPorts): Cont
       row: rowOf(sensor),
       read: () => read(sensor),
       isNotified: () => notifications > 0,
-      reportError: (during) => (error) =>
-        log.error('plugin.failed', { plugin: 'virtual-sensors', during, error }),
-      callback,
-      notifying: () => ({ base: base() ?? '', isHidden: isHiddenFrom(port.address, base() ?? '') }),
+      base,
+      callback: (address, purpose) => `${address}/callback/${signedPurpose(table.secret, purpose)}`,
       clock,
       log,
       signal: sensor.work.signal,
@@ -111,22 +104,15 @@ export function createRemoteContributions(ports: RemoteContributionsPorts): Cont
       await follower.close()
     },
     async receive(body, secret) {
-      const [purpose = '', sign = ''] = secret.split('.')
-      checkSignature(sign, signatureOf(table.secret, purpose))
+      checkSignedPurpose(table.secret, secret)
       notifications++
-      const given = itemsOf(notifiedItems(body) ?? [], clock.now())
-      if (given.entities.length === 0 && given.deleted.length === 0)
-        throw badRequestData(given.unreadable[0] ?? 'has no entity', 'data')
+      const given = nonEmpty(itemsOf(notifiedItems(body) ?? [], clock.now()))
       for (const entity of given.entities) takeEntity(readings, entity)
       for (const id of given.deleted) readings.forget(id)
       for (const follower of followers.values()) follower.reportHeard()
     },
     complaints: () =>
-      [...followers.keys()].flatMap(({ id, followedState, facts: { reason, silence } }) => {
-        if (followedState === 'down' || followedState === 'refused')
-          return [`${id}: ${port.address} is ${followedState}: ${reason ?? ''}`]
-        return silence === undefined ? [] : [`${id}: ${silence.reason}`]
-      }),
+      [...followers].flatMap(([{ id }, follower]) => follower.complaints().map((one) => `${id}: ${one}`)),
     async close() {
       await Promise.all([...followers.values()].map((one) => one.close()))
     },

@@ -1,7 +1,7 @@
 /** Takes entities of sources, as a broker reports them, into the readings. */
 
 import { limits } from '#base/limits/limits.ts'
-import { numberOf, timedResult } from '#client/stream-entities.ts'
+import { numberOf, timedResult } from '#client/streams/stream-entities.ts'
 import type { BrokerPort } from '#contract'
 import { iotStream } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'

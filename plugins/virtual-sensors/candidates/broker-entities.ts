@@ -2,9 +2,9 @@
 
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { itemsOf } from '#client/broker-messages.ts'
-import { readByIds, readPages } from '#client/broker-reading.ts'
-import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
+import { itemsOf } from '#client/requests/broker-messages.ts'
+import { readByIds, readPages } from '#client/requests/broker-reading.ts'
+import type { BrokerClient, RequestTrouble } from '#client/requests/broker-requests.ts'
 import type { Json } from '#contract'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 

@@ -1,11 +1,11 @@
 /** The history of a broken sensor without what it reported while it was faulty. */
 
-import { numberOf, propertyValue } from '#client/stream-entities.ts'
+import { numberOf, propertyValue } from '#client/streams/stream-entities.ts'
 import type { BrokerPort } from '#contract'
 import { faultTerms } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { isObject, own } from '#ngsi-ld/values/json.ts'
-import { commonSlotsMin } from '#plugins/virtual-sensors/sources/correlation-test.ts'
+import { commonSlotsMin } from '#plugins/virtual-sensors/sources/candidate-correlation.ts'
 import type { Readings } from '#plugins/virtual-sensors/sources/slots.ts'
 import type { BrokerEntities } from './broker-entities.ts'
 import { readHistory, withoutStuckEnd } from './source-histories.ts'

@@ -4,7 +4,7 @@
  * state fault are left out.
  */
 import { limits } from '#base/limits/limits.ts'
-import { linksOf, placeOf, propertyValue } from '#client/stream-entities.ts'
+import { linksOf, placeOf, propertyValue } from '#client/streams/stream-entities.ts'
 import { faultTerms, iotStream, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { distanceMeters } from '#ngsi-ld/geo/distance.ts'

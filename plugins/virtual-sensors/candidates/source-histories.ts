@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
-import { numberOf } from '#client/stream-entities.ts'
+import { numberOf } from '#client/streams/stream-entities.ts'
 import type { BrokerPort } from '#contract'
 import { streamHistory } from '#contract'
 import { sosa } from '#contract/vocabulary.ts'

@@ -1,5 +1,5 @@
 /** The entities of a virtual sensor, and a predicted result, as NGSI-LD with canonical names. Pure. */
-import { iotStream, notAvailable, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
+import { faultTerms, iotStream, notAvailable, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import { coreContext } from '#ngsi-ld/context/context.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
@@ -104,6 +104,8 @@ export interface PublishedPrediction {
   /** ms. */
   readonly at: number
   readonly unitCode: string | undefined
+  /** The ONNX model that took part, with its hash. */
+  readonly method?: string | undefined
 }
 
 /**
@@ -112,7 +114,7 @@ export interface PublishedPrediction {
  */
 export function predictedObservation(
   id: string,
-  { value, error, used, at, unitCode }: PublishedPrediction,
+  { value, error, used, at, unitCode, method }: PublishedPrediction,
 ): JsonObject {
   const decimals = Math.min(12, Math.max(0, 2 - Math.ceil(Math.log10(Math.max(error, 1e-10)))))
   return {
@@ -125,6 +127,7 @@ export function predictedObservation(
       [standardError]: property(Number(error.toPrecision(2))),
       [artificiality]: property(1),
       [usedSensors]: property(used),
+      ...(method === undefined ? {} : { [faultTerms.method]: property(method) }),
     },
   }
 }

@@ -91,7 +91,7 @@ function scaleOf(
 }
 
 /** The standard error and half of the width of the interval of a prediction. */
-export function intervalOf(
+export function intervalAround(
   model: IntervalModel,
   {
     predicted,

@@ -24,7 +24,8 @@ export function linearExportOf(id: string, model: VirtualSensorModel): LinearMod
   if (others.length > 0)
     throw new GatewayError(
       'virtual-sensors.failed',
-      `the model is not linear, so it cannot be exported as one: it contains ${others.join(' and ')}`,
+      `a model can be exported if all its families are linear (nearest, inverse distance, kriging, ridge ` +
+        `without root); this one also uses ${others.join(' and ')}. Its predictions are in its stream`,
     )
   const { width } = columnsOf(model.sources.length)
   const predicted = (row: Float64Array): number => blendedValue(model, row, 0)

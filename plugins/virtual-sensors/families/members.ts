@@ -108,7 +108,7 @@ function linearPrediction(base: ModelBase, member: LinearMember, row: Float64Arr
   const known = columns.filter((column) => !Number.isNaN(row[column]!))
   if (known.length < columns.length) {
     if (presentSources(base, row).length === 0) return Number.NaN
-    const { weights, intercept } = linearFit(base, { ...member, columns: known }, row)
+    const { weights, intercept } = reducedFit(base, member, { known, row })
     return linearValue(
       base.distances.length,
       { columns: known, isRoot: member.isRoot, weights, intercept },
@@ -117,6 +117,32 @@ function linearPrediction(base: ModelBase, member: LinearMember, row: Float64Arr
   }
   return linearValue(base.distances.length, member, row)
 }
+
+interface Reduced<Fit> {
+  readonly moments: Moments
+  readonly known: readonly number[]
+  readonly fit: Fit
+}
+
+/** The last reduced fit of each member: mostly the same sources are missing in the next row, too. */
+const reducedFits = new WeakMap<LinearMember, Reduced<LinearFit>>()
+
+/** The fit of a member without the columns that are missing. */
+function reducedFit(
+  base: ModelBase,
+  member: LinearMember,
+  { known, row }: { readonly known: readonly number[]; readonly row: Float64Array },
+): LinearFit {
+  const last = reducedFits.get(member)
+  const moments = base.moments!
+  if (last !== undefined && last.moments === moments && isSame(last.known, known)) return last.fit
+  const fit = linearFit(base, { ...member, columns: known }, row)
+  reducedFits.set(member, { moments, known, fit })
+  return fit
+}
+
+const isSame = (a: readonly number[], b: readonly number[]): boolean =>
+  a.length === b.length && a.every((value, i) => value === b[i])
 
 type Solution = Pick<LinearMember, 'columns' | 'isRoot' | 'intercept'> & {
   readonly weights: ArrayLike<number>
@@ -144,20 +170,40 @@ export function ridgeTask(base: ModelBase, task: Omit<LinearTask, 'penalty'>, ro
   return { moments, columns, prior: columns.map((column) => weights[column] ?? 0) }
 }
 
+/** The regressions of the missing columns on the known ones, as last computed for the moments of a model. */
+const completions = new WeakMap<Moments, Reduced<ReadonlyMap<number, LinearFit>>>()
+
 /** The row with an estimate for each missing value: its regression on the known ones. */
 function completeRow(base: ModelBase, row: Float64Array): Float64Array {
-  if (!row.some(Number.isNaN) || base.moments === undefined) return row
+  const { moments } = base
+  if (!row.some(Number.isNaN) || moments === undefined) return row
   const known = [...row.keys()].filter((column) => !Number.isNaN(row[column]!))
-  const { rows, means, products } = base.moments
+  const last = completions.get(moments)
+  const fits =
+    last !== undefined && isSame(last.known, known) ? last.fit : missingFits(moments, known, row.length)
+  if (fits !== last?.fit) completions.set(moments, { moments, known, fit: fits })
   return row.map((value, missing) => {
-    if (!Number.isNaN(value)) return value
+    const found = fits.get(missing)
+    if (found === undefined) return value
+    return known.reduce((sum, column, i) => sum + found.weights[i]! * row[column]!, found.intercept)
+  })
+}
+
+function missingFits(
+  { rows, means, products }: Moments,
+  known: readonly number[],
+  width: number,
+): ReadonlyMap<number, LinearFit> {
+  const fits = new Map<number, LinearFit>()
+  for (let missing = 0; missing < width; missing++) {
+    if (known.includes(missing)) continue
     const order = [...known, missing]
     const moments: Moments = {
       rows,
       means: order.map((column) => means[column]!),
       products: order.map((a) => order.map((b) => products[a]![b]!)),
     }
-    const { weights, intercept } = ridgeOf({ moments, columns: [...known.keys()] }, estimationPenalty)
-    return known.reduce((sum, column, i) => sum + weights[i]! * row[column]!, intercept)
-  })
+    fits.set(missing, ridgeOf({ moments, columns: [...known.keys()] }, estimationPenalty))
+  }
+  return fits
 }

@@ -2,12 +2,13 @@
  * Trains a virtual sensor for a place without a history: the mean of ordinary kriging, by a correlogram
  * of the sources, and of inverse-distance weights. Each source in turn plays the place and is estimated
  * from the others, which gives the error. Weights that minimise this error did not carry over to the
- * place. Pure.
+ * place. An ONNX model that is assigned is a candidate, too: the caller runs it on the trials. Pure.
  */
 import { gridOf, type SlotGrid } from '#plugins/virtual-sensors/sources/slots.ts'
 import { correlationOf } from '#statistics/correlation.ts'
 import { correlogramOf } from '#statistics/kriging.ts'
 import { intervalModelOf, rootMeanSquare, spreadOf, type ValidationCase } from './intervals.ts'
+import { placeNeighbourhood, trialsOf } from './neighbourhood-model.ts'
 import { blendedValue } from './prediction.ts'
 import { featureRow } from './predictors.ts'
 import { type AlignedSource, alignedSource, geometryOf } from './table.ts'
@@ -17,7 +18,7 @@ const slotsMax = 20_000
 /** Slots that are estimated for each source. */
 const estimatedMax = 1000
 
-export function trainWithoutHistory({ sources, slotMs, range }: TrainingInput): TrainingOutcome {
+export function trainWithoutHistory({ sources, slotMs, range, triesModel }: TrainingInput): TrainingOutcome {
   const longest = sources.reduce((a, b) => (b.times.length > a.times.length ? b : a))
   const grid = gridOf(longest, slotMs, slotsMax)
   if (grid === undefined) return { failure: 'not-enough-data' }
@@ -49,7 +50,11 @@ export function trainWithoutHistory({ sources, slotMs, range }: TrainingInput): 
     rows: grid.count,
     range: range ?? {},
   }
-  return { model }
+  if (triesModel !== true) return { model }
+  const histories = aligned.map(({ values }) => values)
+  const neighbourhood = placeNeighbourhood(geometry.distances, histories)
+  if (neighbourhood === undefined) return { model }
+  return { model: { ...model, neighbourhood }, trials: trialsOf(aligned, { model, correlogram, grid }) }
 }
 
 interface Estimation {

@@ -3,7 +3,7 @@
  * silent for longer than three of their own intervals are left out. Pure.
  */
 
-import { intervalOf, spreadOf } from './intervals.ts'
+import { intervalAround, spreadOf } from './intervals.ts'
 import { type ModelBase, predictionOf, presentSources } from './members.ts'
 import { featureRow } from './predictors.ts'
 import type { ValueBounds, VirtualSensorModel } from './virtual-sensor-model.ts'
@@ -86,7 +86,7 @@ function predictRow(model: VirtualSensorModel, row: Float64Array, at: number): P
   if (!Number.isFinite(raw)) return undefined
   const missing = model.sources.length - present.length
   const spread = spreadOf(row, model.sources.length)
-  const { error, halfWidth } = intervalOf(model.interval, { predicted: raw, spread, missing })
+  const { error, halfWidth } = intervalAround(model.interval, { predicted: raw, spread, missing })
   return {
     value: clipped(raw, model.range),
     error,
@@ -112,5 +112,5 @@ export function blendedValue(model: BlendedModel, row: Float64Array, at: number)
   return sum / weights
 }
 
-const clipped = (value: number, { min, max }: ValueBounds): number =>
+export const clipped = (value: number, { min, max }: ValueBounds): number =>
   Math.min(max ?? Number.POSITIVE_INFINITY, Math.max(min ?? Number.NEGATIVE_INFINITY, value))

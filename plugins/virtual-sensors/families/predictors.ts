@@ -37,8 +37,11 @@ export function featureRow(
 
 /** The row with the square roots of all values, also of a target at the end; hours stay as they are. */
 export function rootRow(row: Float64Array, sources: number): Float64Array {
-  const { hours } = columnsOf(sources)
-  return row.map((value, column) => (hours.includes(column) ? value : Math.sqrt(Math.max(0, value))))
+  const [firstHour, width] = [sources * (1 + lagCount), sources * (1 + lagCount) + 2 * harmonics]
+  const roots = row.slice()
+  for (let column = 0; column < row.length; column++)
+    if (column < firstHour || column >= width) roots[column] = Math.sqrt(Math.max(0, row[column]!))
+  return roots
 }
 
 /** Where in the day a time falls, of `bins` equal parts. */

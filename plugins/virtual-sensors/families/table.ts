@@ -1,11 +1,12 @@
 /**
- * The table that a virtual sensor learns from: one row of features and the target's value per slot in
- * which the target and every kept source have a value. Candidates that do not correlate are left out, and
- * so are those that are missing so often that too few common slots remain. Pure.
+ * The table that a virtual sensor learns from: one row of features and the target's value per slot in which
+ * the target and every kept source have a value. Candidates that do not correlate
+ * (`sources/candidate-correlation.ts`) are left out, and so are those that are missing so often that too few
+ * common slots remain. Pure.
  */
 
 import { distanceMeters } from '#ngsi-ld/geo/distance.ts'
-import { commonSlotsMin, testCorrelation } from '#plugins/virtual-sensors/sources/correlation-test.ts'
+import { commonSlotsMin, testCorrelation } from '#plugins/virtual-sensors/sources/candidate-correlation.ts'
 import {
   gridOf,
   heldIntervals,

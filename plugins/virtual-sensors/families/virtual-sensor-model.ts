@@ -5,6 +5,7 @@
 import type { Readings } from '#plugins/virtual-sensors/sources/slots.ts'
 import type { IntervalModel } from './intervals.ts'
 import type { Member, ModelBase } from './members.ts'
+import type { NeighbourhoodMember, PlaceNeighbourhood, Trials } from './neighbourhood-trials.ts'
 
 export interface SourceSeries extends Readings {
   readonly id: string
@@ -31,6 +32,8 @@ export interface TrainingInput {
   /** The broken sensor's own interval. */
   readonly slotMs: number
   readonly range?: ValueBounds
+  /** Whether an ONNX model is assigned that is a candidate without a history. */
+  readonly triesModel?: boolean
 }
 
 export interface WeightedMember {
@@ -58,8 +61,15 @@ export interface VirtualSensorModel extends ModelBase {
   /** Slots that the training used. */
   readonly rows: number
   readonly range: ValueBounds
+  /** The input of an ONNX model, where one was tried. */
+  readonly neighbourhood?: PlaceNeighbourhood
+  /** The ONNX model, where validation chose it. */
+  readonly onnx?: NeighbourhoodMember
 }
 
 export type TrainingFailure = 'no-source' | 'no-correlating-source' | 'not-enough-data'
 
-export type TrainingOutcome = { readonly model: VirtualSensorModel } | { readonly failure: TrainingFailure }
+export type TrainingOutcome =
+  /** With trials if an ONNX model is a candidate. */
+  | { readonly model: VirtualSensorModel; readonly trials?: Trials | undefined }
+  | { readonly failure: TrainingFailure }

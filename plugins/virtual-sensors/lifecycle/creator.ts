@@ -6,7 +6,7 @@ import { limits } from '#base/limits/limits.ts'
 import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import { toGatewayError } from '#base/register/errors.ts'
-import { timedResult } from '#client/stream-entities.ts'
+import { timedResult } from '#client/streams/stream-entities.ts'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -20,6 +20,11 @@ import {
   sourcesOf,
   type VirtualSensor,
 } from '#plugins/virtual-sensors/state/virtual-sensor.ts'
+import {
+  candidateModel,
+  type ModelCandidates,
+  withChosenModel,
+} from '#plugins/virtual-sensors/training/model-choice.ts'
 import {
   failed,
   failures,
@@ -35,6 +40,7 @@ export interface CreatorPorts extends TrainingDataPorts, ClockAndLog {
   readonly table: SensorTable
   readonly contributions: Contributions
   readonly predictions: Predictions
+  readonly models: ModelCandidates
   /** Aborted when the plugin stops. */
   readonly signal: AbortSignal
 }
@@ -59,7 +65,7 @@ export interface Creator {
 }
 
 export function createCreator(ports: CreatorPorts): Creator {
-  const { broker, entities, table, contributions, predictions, clock, log, signal } = ports
+  const { broker, entities, table, contributions, predictions, models, clock, log, signal } = ports
   const all = new Map<string, VirtualSensor>()
   const inTurn = createTurns()
   /** Each search reads many sensors and histories; a power cut breaks all sensors of a site at once. */
@@ -106,6 +112,7 @@ export function createCreator(ports: CreatorPorts): Creator {
       progress: 0,
       trouble: undefined,
       facts: existing?.facts ?? {},
+      failures: 0,
       followedState: undefined,
       work: new AbortController(),
     }
@@ -133,7 +140,7 @@ export function createCreator(ports: CreatorPorts): Creator {
       const model = await inTurn(() => trained(sensor))
       sensor.work.signal.throwIfAborted()
       const replaced = subscriptionsOf(sensor)
-      Object.assign(sensor, { model, state: 'running', progress: 1, facts: {} })
+      Object.assign(sensor, { model, state: 'running', progress: 1, facts: {}, failures: 0 })
       table.put(sensor)
       // Those of an earlier training watch other sources.
       if (replaced.length > 0) await deleteAll(broker, [], replaced).catch(() => undefined)
@@ -149,7 +156,14 @@ export function createCreator(ports: CreatorPorts): Creator {
       Object.assign(sensor, { state: 'failed', document: { ...sensor.document, error } })
       log.warn('virtual-sensors.training-failed', { sensor: sensor.id, reason: error })
       table.put(sensor)
+      trainLater(sensor)
     }
+  }
+
+  /** Trains again after a failure: more values may have arrived, or sources may be well again. */
+  function trainLater(sensor: VirtualSensor): void {
+    const pauseMs = limits.virtualRetrainMs.value * 2 ** sensor.failures++
+    later(sensor, Math.min(limits.virtualRetrainMaxMs.value, pauseMs))
   }
 
   async function trained(sensor: VirtualSensor): Promise<VirtualSensorModel> {
@@ -161,17 +175,31 @@ export function createCreator(ports: CreatorPorts): Creator {
       signal: stop,
     })
     stop.throwIfAborted()
-    const outcome = await trainInThread(data, {
-      signal: stop,
-      onProgress(share) {
-        sensor.progress = share
+    const { stream } = entityIds(sensor.id)
+    const candidate = candidateModel(models, { property: sensor.document.label, stream })
+    const outcome = await trainInThread(
+      { ...data, triesModel: candidate !== undefined },
+      {
+        signal: stop,
+        onProgress(share) {
+          sensor.progress = share
+        },
       },
-    })
+    )
     if ('failure' in outcome) throw failed(failures[outcome.failure])
-    const { length } = JSON.stringify(outcome.model)
+    const { model, trials } = outcome
+    const { length } = JSON.stringify(model)
     if (length > limits.virtualModelBytes.value)
       throw failed(`the model has ${length} bytes, which is too large`)
-    return outcome.model
+    if (candidate === undefined || trials === undefined) return model
+    try {
+      return await withChosenModel(models, model, { trials, candidate })
+    } catch (error) {
+      // The virtual sensor does not wait for the process of the models.
+      const reason = toGatewayError(error).message
+      log.warn('virtual-sensors.model-untested', { sensor: sensor.id, model: candidate.name, reason })
+      return model
+    }
   }
 
   async function run(sensor: VirtualSensor, waitMs: number): Promise<void> {
@@ -209,7 +237,9 @@ export function createCreator(ports: CreatorPorts): Creator {
 
   async function goOn(sensor: VirtualSensor): Promise<void> {
     if (sensor.state === 'stopping') return finishStop(sensor)
-    if (sensor.state === 'training') {
+    if (sensor.state === 'training' || sensor.state === 'failed') {
+      const document = { ...sensor.document, error: undefined }
+      Object.assign(sensor, { state: 'training', document, progress: 0 })
       await upsertEntities(broker, virtualEntities(descriptionOf(sensor)))
       return void train(sensor)
     }
@@ -228,6 +258,10 @@ export function createCreator(ports: CreatorPorts): Creator {
   async function start(): Promise<void> {
     for (const sensor of table.all()) all.set(sensor.id, sensor)
     for (const sensor of [...all.values()]) {
+      if (sensor.state === 'failed') {
+        trainLater(sensor)
+        continue
+      }
       try {
         await goOn(sensor)
       } catch (error) {
@@ -237,15 +271,15 @@ export function createCreator(ports: CreatorPorts): Creator {
     }
   }
 
-  /** Tries again to go on, if the broker did not answer. */
-  function later(sensor: VirtualSensor): void {
+  /** Tries again to go on after a pause. */
+  function later(sensor: VirtualSensor, pauseMs: number = limits.virtualRetryMs.value): void {
     const timer = setTimeout(() => {
       if (signal.aborted || sensor.work.signal.aborted) return
       goOn(sensor).catch((error: unknown) => {
         sensor.trouble = toGatewayError(error).message
         later(sensor)
       })
-    }, limits.virtualRetryMs.value).unref()
+    }, pauseMs).unref()
     signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
   }
 

@@ -2,7 +2,7 @@
  * Plans a virtual sensor: reads what is known of the broken sensor or of the place, finds its sources and
  * tests their histories.
  */
-import { linksOf, numberOf, placeOf, propertyValue } from '#client/stream-entities.ts'
+import { linksOf, numberOf, placeOf, propertyValue } from '#client/streams/stream-entities.ts'
 import { qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'

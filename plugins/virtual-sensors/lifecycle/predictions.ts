@@ -15,10 +15,12 @@ import {
   sourcesOf,
   type VirtualSensor,
 } from '#plugins/virtual-sensors/state/virtual-sensor.ts'
+import { type ModelCandidates, withModelShare } from '#plugins/virtual-sensors/training/model-choice.ts'
 
 export interface PredictionsPorts extends ClockAndLog {
   readonly broker: BrokerPort
   readonly readings: SourceReadings
+  readonly models: ModelCandidates
 }
 
 export interface Predictions {
@@ -31,7 +33,7 @@ export interface Predictions {
 
 const operations = '/ngsi-ld/v1/entityOperations'
 
-export function createPredictions({ broker, readings, clock, log }: PredictionsPorts): Predictions {
+export function createPredictions({ broker, readings, models, clock, log }: PredictionsPorts): Predictions {
   /** When the next prediction is due, monotonic ms. */
   const dueAt = new Map<VirtualSensor, number>()
   let timer: NodeJS.Timeout | undefined
@@ -64,22 +66,24 @@ export function createPredictions({ broker, readings, clock, log }: PredictionsP
   }
 
   /** The observation entity of a sensor now; undefined if no source has a value. */
-  function observationOf(sensor: VirtualSensor): JsonObject | undefined {
+  async function observationOf(sensor: VirtualSensor): Promise<JsonObject | undefined> {
     const { id, model, document } = sensor
     const at = clock.now()
-    const found = model && predict(model, sourcesOf(sensor).map(readings.latest), at)
-    if (found === undefined || !Number.isFinite(found.value)) {
+    const latest = sourcesOf(sensor).map(readings.latest)
+    const blended = model && predict(model, latest, at)
+    if (blended === undefined || !Number.isFinite(blended.value)) {
       sensor.trouble = 'no source has a usable value'
       return undefined
     }
+    const found = await withModelShare(models, model!, { blended, latest, at })
     return predictedObservation(id, { ...found, at, unitCode: document.unitCode })
   }
 
   async function publish(sensors: readonly VirtualSensor[]): Promise<void> {
-    const entries = sensors.flatMap((sensor) => {
-      const entity = observationOf(sensor)
-      return entity === undefined ? [] : [{ sensor, entity }]
-    })
+    const found = await Promise.all(
+      sensors.map(async (sensor) => ({ sensor, entity: await observationOf(sensor) })),
+    )
+    const entries = found.flatMap(({ sensor, entity }) => (entity === undefined ? [] : [{ sensor, entity }]))
     if (entries.length === 0) return
     const outcome = await write(
       'update',

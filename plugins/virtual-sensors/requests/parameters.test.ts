@@ -1,10 +1,10 @@
 /** Parameters of requests for a virtual sensor. */
 import { describe, expect, it } from 'vitest'
-import { replacementOf } from './parameters.ts'
+import { replacementRequest } from './parameters.ts'
 
 describe('parameters', () => {
   it('have the defaults of the specification', () => {
-    expect(replacementOf({ sensorID: 'urn:ngsi-ld:Sensor:a:t' })).toEqual({
+    expect(replacementRequest({ sensorID: 'urn:ngsi-ld:Sensor:a:t' })).toEqual({
       sensorId: 'urn:ngsi-ld:Sensor:a:t',
       maxDistance: 20_000,
       onlySameObservations: true,

@@ -47,7 +47,7 @@ export function givenIn(query: URLSearchParams, body: string): JsonObject {
 }
 
 /** @throws ngsi-ld.bad-request-data */
-export const replacementOf = (given: JsonObject): Replacement => ({
+export const replacementRequest = (given: JsonObject): Replacement => ({
   sensorId: idIn(given, 'sensorID'),
   ...choicesOf(given),
 })

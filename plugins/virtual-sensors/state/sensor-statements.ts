@@ -1,6 +1,6 @@
 /** The virtual sensors on disk, and the secret of the callbacks. */
 import { randomBytes } from 'node:crypto'
-import type { FollowedFacts } from '#client/broker-follower.ts'
+import type { FollowedFacts } from '#client/subscriptions/broker-follower.ts'
 import type { PluginDatabase } from '#contract'
 import type { VirtualSensorModel } from '#plugins/virtual-sensors/families/virtual-sensor-model.ts'
 import type { VirtualDocument, VirtualSensor, VirtualState } from './virtual-sensor.ts'
@@ -58,6 +58,7 @@ export function createSensorTable(database: PluginDatabase, broker: string): Sen
         model: model === null ? undefined : (JSON.parse(model) as VirtualSensorModel),
         facts: JSON.parse(facts) as FollowedFacts,
         progress: 0,
+        failures: 0,
         trouble: undefined,
         followedState: undefined,
         work: new AbortController(),

@@ -13,10 +13,11 @@ const source = (name: string) => ({
 })
 const one = source('one')
 const minuteMs = 60_000
+const dayMs = 86_400_000
 
 describe('readings of a source', () => {
   it('are ordered by time, whenever they arrive', () => {
-    const readings = createSourceReadings()
+    const readings = createSourceReadings({ now: () => dayMs })
     readings.add([one], 10 * minuteMs)
     for (const minute of [3, 1, 2, 3])
       readings.observe(one.observation, { time: minute * minuteMs, value: minute })
@@ -31,7 +32,7 @@ describe('readings of a source', () => {
   })
 
   it('are bounded, and reach back as far as a prediction looks', () => {
-    const readings = createSourceReadings()
+    const readings = createSourceReadings({ now: () => dayMs })
     const lookbackMs = 3_600_000
     readings.add([one], lookbackMs)
     for (let second = 0; second < 7200; second++)
@@ -44,8 +45,15 @@ describe('readings of a source', () => {
     expect(Math.max(...gaps)).toBeLessThan(lookbackMs / 100)
   })
 
+  it('are not those of a clock that is more than a day ahead', () => {
+    const readings = createSourceReadings({ now: () => dayMs })
+    readings.add([one], minuteMs)
+    for (const time of [dayMs, 900 * dayMs]) readings.observe(one.observation, { time, value: time })
+    expect(readings.latest(one)?.time).toBe(dayMs)
+  })
+
   it('are none while its stream is faulty, or after the entity was deleted', () => {
-    const readings = createSourceReadings()
+    const readings = createSourceReadings({ now: () => dayMs })
     readings.add([one], minuteMs)
     readings.observe(one.observation, { time: 1, value: 1 })
     readings.setFaulty(one.stream, true)
@@ -57,7 +65,7 @@ describe('readings of a source', () => {
   })
 
   it('stay as long as one virtual sensor uses them', () => {
-    const readings = createSourceReadings()
+    const readings = createSourceReadings({ now: () => dayMs })
     readings.add([one], minuteMs)
     readings.add([one, source('two')], minuteMs)
     readings.observe(one.observation, { time: 1, value: 1 })

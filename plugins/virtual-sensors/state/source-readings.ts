@@ -3,6 +3,8 @@
  * back for. Streams in state fault give no values. Pure.
  */
 import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { isFarAhead } from '#client/streams/far-future.ts'
 import type { SourceCandidate } from '#plugins/virtual-sensors/candidates/sensor-search.ts'
 import type { LatestReading, SourceReading } from '#plugins/virtual-sensors/families/prediction.ts'
 
@@ -11,7 +13,7 @@ export interface SourceReadings {
   add(sources: readonly SourceCandidate[], lookbackMs: number): void
   /** To be called once for each `add`. */
   remove(sources: readonly SourceCandidate[]): void
-  /** Ignored if the observation entity is that of no source. */
+  /** Ignored if the observation entity is that of no source, or the time is far ahead. */
   observe(observation: string, reading: SourceReading): void
   /** Forgets the values of a deleted observation entity. */
   forget(observation: string): void
@@ -29,7 +31,7 @@ interface Series {
   readonly readings: SourceReading[]
 }
 
-export function createSourceReadings(): SourceReadings {
+export function createSourceReadings({ now }: Pick<Clock, 'now'>): SourceReadings {
   const all = new Map<string, Series>()
   /** Streams of sources. */
   const streams = new Map<string, { users: number; isFaulty: boolean }>()
@@ -55,7 +57,7 @@ export function createSourceReadings(): SourceReadings {
     },
     observe(observation, reading) {
       const series = all.get(observation)
-      if (series !== undefined) insert(series, reading)
+      if (series !== undefined && !isFarAhead(reading.time, now())) insert(series, reading)
     },
     forget(observation) {
       const series = all.get(observation)

@@ -1,5 +1,5 @@
 /** A virtual sensor as the creator has it in memory. */
-import type { FollowedFacts } from '#client/broker-follower.ts'
+import type { FollowedFacts } from '#client/subscriptions/broker-follower.ts'
 import type { SourceCandidate } from '#plugins/virtual-sensors/candidates/sensor-search.ts'
 import type { VirtualDescription } from '#plugins/virtual-sensors/entities/virtual-entities.ts'
 import type {
@@ -36,6 +36,8 @@ export interface VirtualSensor {
   model: VirtualSensorModel | undefined
   /** Share of the training that is done. */
   progress: number
+  /** Trainings that failed in succession, in this process. */
+  failures: number
   /** Why the latest prediction was not published. */
   trouble: string | undefined
   /** Its subscriptions at the broker. */

@@ -11,7 +11,7 @@ import { readGoodHistory } from '#plugins/virtual-sensors/candidates/good-histor
 import type { SourceCandidate } from '#plugins/virtual-sensors/candidates/sensor-search.ts'
 import { readHistory } from '#plugins/virtual-sensors/candidates/source-histories.ts'
 import type { TrainingInput, ValueBounds } from '#plugins/virtual-sensors/families/virtual-sensor-model.ts'
-import { commonSlotsMin, testCorrelation } from '#plugins/virtual-sensors/sources/correlation-test.ts'
+import { commonSlotsMin, testCorrelation } from '#plugins/virtual-sensors/sources/candidate-correlation.ts'
 import {
   gridOf,
   heldIntervals,

@@ -58,6 +58,8 @@ export const deliveryLimits = {
   deliveryPauseMsMax: limit(3_600_000, 'ms'),
   /** First pause before connecting to an AMQP source again; it doubles. Beyond it: `bridgeRetryMsMax`. */
   amqpRetryMs: limit(1000, 'ms'),
+  /** Response of an AMQP server to the end of a connection. Beyond it: not waited for. */
+  amqpCloseMs: limit(2000, 'ms'),
   /** A queue that this gateway declared at an AMQP source and does not consume. Beyond it: deleted there. */
   amqpQueueExpiryMs: limit(7 * 86_400_000, 'ms'),
   /** Messages in such a queue. Beyond it: the oldest is dropped. */

@@ -16,6 +16,8 @@ export const httpLimits = {
    * 400; a batch is parsed entity by entity.
    */
   bodyValuesMax: limit(50_000, 'values'),
+  /** Values in the JSON body of a component, such as a pattern model of 2000 examples. Beyond it: 400. */
+  componentValuesMax: limit(200_000, 'values'),
   /** Instances of one body of history; read in 40 ms. Beyond it: 400. */
   temporalBodyInstances: limit(10_000, 'instances'),
   /**

@@ -13,7 +13,7 @@ import { type Limit, limit, underTrial } from './limit.ts'
 import { modelLimits } from './model-limits.ts'
 import { mqttLimits } from './mqtt-limits.ts'
 import { ngsiLdLimits } from './ngsi-ld-limits.ts'
-import { pluginLimits } from './plugin-limits.ts'
+import { pluginLimits } from './plugins/plugin-limits.ts'
 import { sourceLimits } from './source-limits.ts'
 import { uplinkLimits } from './uplink-limits.ts'
 
@@ -121,6 +121,8 @@ export const limits = underTrial({
   streamsMax: limit(4_000_000, 'streams'),
   /** Resident memory, also under load. Beyond it: garbage is collected. */
   memoryPressureBytes: limit(176 * 1024 * 1024, 'bytes'),
+  /** Young generation of the heap while more is resident. Beyond it: it no longer grows. */
+  youngPressureBytes: limit(8 * 1024 * 1024, 'bytes'),
   /** Memory above the baseline that an idle process keeps after a load. Beyond it: garbage is collected. */
   memoryExcessBytes: limit(8 * 1024 * 1024, 'bytes'),
   ...ngsiLdLimits,

@@ -26,6 +26,8 @@ export const modelLimits = {
   modelGoldenVectorsMax: limit(100, 'vectors'),
   /** Resident memory of the inference process. Beyond it: it is ended and started again. */
   inferenceBytesMax: limit(120 * 1024 * 1024, 'bytes'),
+  /** Interval of comparing the memory of that process with its ceiling during a call. Beyond it: compared. */
+  inferenceWatchMs: limit(50, 'ms'),
   /** A call or batch in the inference process. Beyond it: it is killed; the calls fail. */
   inferenceCallMs: limit(10_000, 'ms'),
   /** Checking and loading a model, the first time with the native library. Beyond it: killed. */

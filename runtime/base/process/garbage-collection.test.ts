@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
-import { createMemoryCheck, createPressureCheck } from './garbage-collection.ts'
+import { createMemoryCheck, createPressureCheck, createYoungCheck } from './garbage-collection.ts'
 
 const base = 30_000_000
 
@@ -119,4 +119,26 @@ it('collects under load while too much memory is resident, and never while the p
   state.bytes += 1
   expect(collectionsWhile(200)).toBeGreaterThan(10)
   expect(collectionsWhile(0)).toBe(0)
+})
+
+it('keeps the young generation small while too much memory is resident', () => {
+  const state = { bytes: 0, young: 0, mayGrow: true }
+  const check = createYoungCheck({
+    residentBytes: () => state.bytes,
+    youngBytes: () => state.young,
+    setGrowth(mayGrow) {
+      state.mayGrow = mayGrow
+    },
+  })
+  const mayGrowWith = (bytes: number, young: number): boolean => {
+    Object.assign(state, { bytes, young })
+    check()
+    return state.mayGrow
+  }
+  const [crowded, large] = [limits.memoryPressureBytes.value, limits.youngPressureBytes.value]
+  expect(mayGrowWith(crowded - 1, 4 * large)).toBe(true)
+  expect(mayGrowWith(crowded, large)).toBe(false)
+  expect(mayGrowWith(crowded, large - 1)).toBe(true)
+  expect(mayGrowWith(crowded, large)).toBe(false)
+  expect(mayGrowWith(crowded - 1, large)).toBe(true)
 })

@@ -6,9 +6,10 @@
  * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
  *    steps.
  * 2. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work.
+ *    The young generation, which such a collection shrinks, then stays small.
  */
 import { performance } from 'node:perf_hooks'
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
 import { residentBytes } from './process-memory.ts'
 
@@ -20,6 +21,8 @@ const checksBetween = 120
 const checksAfterLoad = 20
 /** How often resident memory is checked against `memoryPressureBytes`. */
 const pressureCheckMs = 250
+/** How often the size of the young generation is checked; V8 may double it in each collection. */
+const youngCheckMs = 50
 /** Number of checks after which a collection under pressure has ended. */
 const pressureChecks = 4
 /** Work of the event loop between two collections under pressure; each takes about 100 ms of it. */
@@ -82,12 +85,43 @@ export function collectGarbage(release: QuietCollectionPorts['release']): () => 
   const workedMs = (): number => performance.eventLoopUtilization().active
   const check = createPressureCheck({ collect, residentBytes, workedMs })
   const timer = setInterval(check, pressureCheckMs).unref()
+  const checkYoung = createYoungCheck({ residentBytes, youngBytes, setGrowth: setYoungGrowth })
+  const youngTimer = setInterval(checkYoung, youngCheckMs).unref()
   const end = collectWhenQuiet(release)
   return () => {
     clearInterval(timer)
+    clearInterval(youngTimer)
+    setYoungGrowth(true)
     end()
   }
 }
+
+export interface YoungCheckPorts extends Pick<QuietCollectionPorts, 'residentBytes'> {
+  /** Memory reserved for the young generation, in bytes. */
+  readonly youngBytes: () => number
+  /** Called when the young generation may no longer grow, and when it may again. */
+  readonly setGrowth: (mayGrow: boolean) => void
+}
+
+/**
+ * Creates the check that keeps the young generation small while too much memory is resident. V8 would use
+ * twice `--max-semi-space-size` for it.
+ */
+export function createYoungCheck({ residentBytes, youngBytes, setGrowth }: YoungCheckPorts): () => void {
+  let mayGrow = true
+  return () => {
+    const isCrowded = residentBytes() >= limits.memoryPressureBytes.value
+    const next = !isCrowded || youngBytes() < limits.youngPressureBytes.value
+    if (next === mayGrow) return
+    mayGrow = next
+    setGrowth(next)
+  }
+}
+
+const youngBytes = (): number =>
+  getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0
+const setYoungGrowth = (mayGrow: boolean): void =>
+  setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`)
 
 export interface PressureCheckPorts extends Pick<QuietCollectionPorts, 'collect' | 'residentBytes'> {
   /** Time since the start during which the event loop was busy, in ms. */

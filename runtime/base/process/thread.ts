@@ -2,7 +2,7 @@
  * Runs one piece of work in a thread of its own, with limits on time and memory, while the main thread serves
  * requests. The thread reports progress, and finally the result or the error.
  */
-import { parentPort, type ResourceLimits, Worker, workerData } from 'node:worker_threads'
+import { parentPort, type ResourceLimits, workerData } from 'node:worker_threads'
 import {
   assert,
   type ErrorCode,
@@ -10,6 +10,7 @@ import {
   isGatewayError,
   toGatewayError,
 } from '#base/register/errors.ts'
+import { startLimitedWorker } from './limited-worker.ts'
 
 type FromThread =
   | { readonly kind: 'progress'; readonly share: number }
@@ -43,7 +44,7 @@ export async function runInThread<Result>(
   { signal, onProgress }: ThreadWatch,
 ): Promise<Result> {
   signal.throwIfAborted()
-  const worker = new Worker(module, { workerData: data, resourceLimits })
+  const worker = startLimitedWorker(module, { workerData: data, resourceLimits })
   const { promise, resolve, reject } = Promise.withResolvers<Result>()
   worker.on('message', (message: FromThread) => {
     if (message.kind === 'progress') onProgress(message.share)

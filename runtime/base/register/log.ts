@@ -206,6 +206,10 @@ export const logEvents = [
   'search.schema-mistake',
   /** The port of a plugin cannot be opened. */
   'plugin.no-listener',
+  /** A Redis server that has copies for a plugin cannot be reached; the gateway works without it. */
+  'plugin.redis-down',
+  /** A Redis server is connected. */
+  'plugin.redis-connected',
   /** A subscription of a plugin was missing and is created again. */
   'plugin.subscription-gone',
   /** A broker that a plugin follows is unreachable or unusable. */
@@ -214,6 +218,8 @@ export const logEvents = [
   'plugin.broker-silent',
   /** Such a broker is reachable again and is read again. */
   'plugin.broker-up',
+  /** A plugin has as many streams as its ceiling allows; it leaves further ones out, and counts them. */
+  'plugin.streams-left-out',
   /** The file of a plugin was damaged; it was set aside, and its content is derived again. */
   'plugin.file-renewed',
   /** The process that runs ONNX models was started. */
@@ -232,10 +238,14 @@ export const logEvents = [
   'patterns.unwritten',
   /** The broker rejected an Event; it is dropped. */
   'patterns.event-refused',
+  /** Too many windows wait for an ONNX model that cannot run; the oldest are skipped and counted. */
+  'patterns.windows-skipped',
   /** A subscription of a pattern model was missing and is created again. */
   'patterns.subscription-gone',
   /** A virtual sensor could not be trained. */
   'virtual-sensors.training-failed',
+  /** The assigned ONNX model could not be compared; the virtual sensor uses the built-in families. */
+  'virtual-sensors.model-untested',
   /** Somebody deleted entities of a virtual sensor; they are created again. Stop it to delete it. */
   'virtual-sensors.entities-gone',
   /** The streams that exist are known to fault detection. */
@@ -254,8 +264,24 @@ export const logEvents = [
   'faults.not-replaced',
   /** Findings of fault detection cannot be written to the broker; this is retried. */
   'faults.unwritten',
+  /** Too many findings waited: a Fault was dropped with its begin and end. Once until a write succeeds. */
+  'faults.dropped',
   /** The broker rejected findings of fault detection; they are dropped. */
   'faults.refused',
+  /** Connected to the AMQP server of the orchestrator. */
+  'orchestrator.amqp-connected',
+  /** The connection to that server was lost; notifications wait on disk. */
+  'orchestrator.amqp-lost',
+  /** That server cannot be reached, or rejected the connection; this is retried. */
+  'orchestrator.amqp-refused',
+  /** That server rejected an exchange or queue of a subscription; this is retried. */
+  'orchestrator.not-declared',
+  /** Too many notifications waited; the oldest were given up. */
+  'orchestrator.notifications-given-up',
+  /** A stream that applications subscribed to failed; they are notified. */
+  'orchestrator.stream-failed',
+  /** That stream works again; they are notified. */
+  'orchestrator.stream-recovered',
   /** The streams that exist were read, with the observations of their last day. */
   'quality.read',
   /** Qualities cannot be written to the broker; this is retried. */

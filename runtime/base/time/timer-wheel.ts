@@ -14,14 +14,24 @@ export interface TimerWheel<T> {
   close(): void
 }
 
-/** @param due is called once per item whose deadline passed; the item then has none. */
+/** Deadlines by item. An owner of many items may store them with its items. */
+export type Deadlines<T> = Pick<Map<T, number>, 'get' | 'delete' | 'size'> & {
+  set(item: T, deadline: number): void
+}
+
+export interface TimerWheelPorts<T> {
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** Called once per item whose deadline passed; the item then has none. */
+  readonly due: (item: T) => void
+  readonly deadlines?: Deadlines<T>
+}
+
 export function createTimerWheel<T>(
-  { clock, due }: { readonly clock: Pick<Clock, 'monotonic'>; readonly due: (item: T) => void },
+  { clock, due, deadlines = new Map<T, number>() }: TimerWheelPorts<T>,
   { tickMs, slots }: { readonly tickMs: number; readonly slots: number },
 ): TimerWheel<T> {
   /** An item is in the slot of its deadline or in an earlier one, and may be in others that it had before. */
   const wheel = Array.from({ length: slots }, () => new Set<T>())
-  const deadlines = new Map<T, number>()
   let tick = Math.floor(clock.monotonic() / tickMs)
   let timer: NodeJS.Timeout | undefined
 

@@ -20,6 +20,7 @@ import {
   notificationItems,
 } from '#ngsi-ld/subscription/notification-data.ts'
 import {
+  componentOf,
   type NotificationEndpoint,
   notificationOf,
   type Subscription,
@@ -40,6 +41,8 @@ export interface RenderedNotification {
   readonly count: number
   /** MQTT parameters if the URI is an MQTT one; the headers are in the body then. */
   readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 }
+  /** The component of this gateway that receives it, if it is for one. */
+  readonly component?: string | undefined
 }
 
 /** The parts of its tenant that a notification reads. */
@@ -149,7 +152,13 @@ export function requestTo(
   headers: Readonly<Record<string, string>>,
   body: string,
 ): RenderedNotification {
-  const common = { uri: endpoint.uri, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown, count: 1 }
+  const common = {
+    uri: endpoint.uri,
+    timeoutMs: endpoint.timeout,
+    cooldownMs: endpoint.cooldown,
+    component: componentOf(endpoint),
+    count: 1,
+  }
   if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers, body }
   const message = `{"metadata":${JSON.stringify(headers)},"body":${body}}`
   return { ...common, headers: {}, body: message, mqtt: mqttOptions(endpoint) }
@@ -162,7 +171,7 @@ export function requestAgain(
   body: string,
 ): RenderedNotification {
   const { uri, timeout: timeoutMs, cooldown: cooldownMs } = endpoint
-  const common = { uri, body, timeoutMs, cooldownMs, count: 1 }
+  const common = { uri, body, timeoutMs, cooldownMs, component: componentOf(endpoint), count: 1 }
   if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers }
   return { ...common, headers: {}, mqtt: mqttOptions(endpoint) }
 }

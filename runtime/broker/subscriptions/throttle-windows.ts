@@ -1,8 +1,8 @@
 /**
  * Throttling of a subscription (GS CIM 009, 5.2.12 and 5.8.6): at most one notification per throttling
  * interval. The first match is sent at once. Entities that match within the window are notified together at
- * its end, in their state then. So the last value of a window always reaches the subscriber. A restart loses
- * the held entities.
+ * its end, in their state then. So the last value of a window always reaches the subscriber.
+ * `throttle-timers.ts` ends the windows. A restart loses the held entities.
  */
 
 import { limits } from '#base/limits/limits.ts'

@@ -39,6 +39,8 @@ export interface TenantBroker extends Provision {
   readonly sourceSubscriptions: SourceSubscriptionBroker
   readonly deadLetters: DeadLetters
   readonly digests: Digests
+  /** The number of the last change, and when (ms) the first entity or attribute expires. */
+  validity(): { readonly change: number; readonly until: number }
 }
 
 /** The tenants; the default one has the name ''. */

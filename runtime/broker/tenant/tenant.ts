@@ -162,6 +162,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     sourceSubscriptions: followed.sources.subscribe.broker,
     digests: createDigests({ following, records, collisions, history: (id, query) => evolve(id, query) }),
     deadLetters: deadLettersOf({ door, matcher, sources: followed.sources.subscribe }, deliveries),
+    validity: () => ({ change: following.position().n, until: entities.firstExpiry() }),
   } satisfies TenantBroker)
 
   // Subscriptions to context sources have negative numbers.

@@ -1,10 +1,14 @@
 /**
  * Retention: removes the oldest history, of all streams and entities alike, when the tenant's file exceeds
- * its size bound, or when history exceeds its age bound. A run first finds the series with the oldest first
- * parts, then removes parts in order of their last time, a few per group. A group's removals and their gap
- * records are one commit. Only whole parts are removed: a chunk that extends beyond the bound stays. With
- * roll-ups, numbers removed for their age leave one row per hour, with a separate age bound. All state is on
- * disk or can be lost at a restart.
+ * its size bound, or when history exceeds its age bound. History consists of series: the chunks of a stream,
+ * the other changes of an entity, its last document. A run has two steps:
+ *
+ * 1. `retention-survey.ts` searches all series for those whose oldest part ends earliest.
+ * 2. The run removes their parts, those that end earliest first, a few per group.
+ *
+ * A group's removals and their gap records are one commit. Only whole parts are removed: a chunk that extends
+ * beyond the bound stays. With roll-ups, numbers removed for their age leave one row per hour, with a
+ * separate age bound. All state is on disk or can be lost at a restart.
  */
 
 import { limits } from '#base/limits/limits.ts'

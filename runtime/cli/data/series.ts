@@ -117,7 +117,7 @@ function paced(rows: readonly string[][], order: number, { step, end }: SeriesSt
  * Parses ISO 8601, with an optional blank instead of T and UTC as default zone; or seconds or milliseconds
  * since 1970.
  */
-function timeOf(cell: string): number | undefined {
+export function timeOf(cell: string): number | undefined {
   const number = numberOf(cell)
   if (number !== undefined) return number > 1e11 ? Math.round(number) : Math.round(number * 1000)
   const iso = cell.trim().replace(' ', 'T')
@@ -125,12 +125,12 @@ function timeOf(cell: string): number | undefined {
   return Number.isNaN(at) ? undefined : at
 }
 
-function numberOf(cell: string | undefined): number | undefined {
+export function numberOf(cell: string | undefined): number | undefined {
   if (cell === undefined || cell.trim() === '') return undefined
   const value = Number(cell)
   return Number.isFinite(value) ? value : undefined
 }
 
-function unquoted(cell: string): string {
+export function unquoted(cell: string): string {
   return cell.trim().replace(/^"(.*)"$/, '$1')
 }

@@ -4,6 +4,7 @@ import { json } from '#bridges/json/decoder.ts'
 import { checkJsonSettings } from '#bridges/json/settings.ts'
 import { senml } from '#bridges/senml/decoder.ts'
 import { loadSettings } from '#config/load/load.ts'
+import { correlationOf } from '#statistics/correlation.ts'
 import { demoDevices, demoSettings, messagesOf } from './demo-devices.ts'
 
 const minute = 60_000
@@ -29,6 +30,31 @@ describe('the simulated site', () => {
     expect(new Set(values).size).toBe(144)
     expect(through(144, 10 * minute).map((time) => temperature!.at(time))).toEqual(values)
     expect(Math.abs(temperature!.at(midnight) - temperature!.at(midnight + day))).toBeLessThan(0.7)
+  })
+
+  it('has air temperatures that vary together at the pace of live values', () => {
+    const live = (id: string) =>
+      Float64Array.from({ length: 300 }, (_, i) =>
+        device(id)
+          .fields.at(id === 'barn-air' ? 1 : 0)!
+          .at(midnight + i * 2000),
+      )
+    for (const id of ['greenhouse-1', 'weather-mast', 'barn-air'])
+      expect(correlationOf(live('greenhouse-2'), live(id)).correlation).toBeGreaterThan(0.6)
+  })
+
+  it('has no sensor that seems to stick at the pace of live values, but the stuck one', () => {
+    const sticking = demoDevices.flatMap(({ id, fields, everySeconds }) =>
+      fields.flatMap(({ name, digits, at }) => {
+        const texts = Array.from({ length: 7200 / everySeconds }, (_, i) =>
+          at(midnight + day / 2 + i * everySeconds * 1000).toFixed(digits),
+        )
+        const isAtRest = Number(texts[0]) === 0
+        const sticks = texts.slice(7).some((_, i) => new Set(texts.slice(i, i + 8)).size === 1)
+        return sticks && !isAtRest ? [`${id} ${name}`] : []
+      }),
+    )
+    expect(sticking).toEqual(['cold-store humidity'])
   })
 
   it('has a device that is silent at night', () => {
@@ -78,3 +104,7 @@ function settingFlags() {
     { path: 'provisioning.devices', text: JSON.stringify(provisioning!['devices']), source: 'demo' },
   ]
 }
+
+it('states no update interval, since the history has another one than the live values', () => {
+  expect(JSON.stringify(demoSettings())).not.toMatch(/updateInterval/)
+})

@@ -1,6 +1,7 @@
 /**
  * The simulated site: a dozen devices with places and measurements as pure functions of time. An instant
- * always has one value, so that simulated history and live values agree. One device is silent at night, one
+ * always has one value, so that simulated history and live values agree. Working sensors vary by more than
+ * their last digit, so that none seems to stick. One device is silent at night, one
  * has a failing radio link and one a stuck sensor. Another left only an old retained value.
  */
 import type { LonLat } from '#cli/data/series.ts'
@@ -37,11 +38,22 @@ function daily(seed: number, mean: number, swing: number, peakHour: number, nois
     mean + swing * Math.cos((2 * Math.PI * (time - peakHour * hour)) / day) + noise * noiseAt(time, seed)
 }
 
+/**
+ * A daily cycle of an air temperature. Wind and clouds change all of them at the same time, so sensors vary
+ * with their neighbours within minutes, too. Both periods divide a day.
+ */
+function airy(seed: number, mean: number, swing: number, peakHour: number) {
+  const own = daily(seed, mean, swing, peakHour, 0.3)
+  const wave = (time: number, seconds: number): number => Math.sin((2 * Math.PI * time) / (seconds * 1000))
+  return (time: number): number => own(time) + 0.4 * wave(time, 144) + 0.25 * wave(time, 36)
+}
+
 /** Light between 06:00 and 18:00. */
 function sunny(seed: number, most: number) {
   return (time: number): number => {
     const light = Math.sin((2 * Math.PI * (time - 6 * hour)) / day)
-    return Math.max(0, most * light * (0.85 + 0.15 * noiseAt(Math.floor(time / 60_000), seed)))
+    const clouds = 0.12 * noiseAt(Math.floor(time / 60_000), seed) + 0.03 * noiseAt(time, seed)
+    return Math.max(0, most * light * (0.85 + clouds))
   }
 }
 
@@ -94,30 +106,30 @@ export const weakLink = 'soil-north'
 
 export const demoDevices: readonly DemoDevice[] = [
   device('greenhouse-1', 'Greenhouse, tomatoes', 'senml', [8.0012, 52.0007], 2, [
-    temperature(daily(1, 23, 5, 14, 0.3)),
+    temperature(airy(1, 23, 5, 14)),
     humidity(daily(2, 66, -12, 14, 1.5)),
     carbonDioxide(daily(3, 520, -110, 13, 15)),
   ]),
   device('greenhouse-2', 'Greenhouse, seedlings', 'senml', [8.0016, 52.0007], 2, [
-    temperature(daily(4, 25, 3, 14, 0.3)),
+    temperature(airy(4, 25, 3, 14)),
     humidity(daily(5, 72, -8, 14, 1.5)),
     carbonDioxide(daily(6, 480, -80, 13, 15)),
   ]),
   device('weather-mast', 'Weather mast', 'senml', [8.0002, 52.0021], 3, [
-    temperature(daily(7, 13, 6, 15, 0.2)),
+    temperature(airy(7, 13, 6, 15)),
     humidity(daily(8, 70, -18, 15, 1)),
     field(
       'pressure',
       'hPa',
       'A97',
       1,
-      (time) => 1013 + 8 * Math.sin(time / (3.1 * day)) + 0.1 * noiseAt(time, 9),
+      (time) => 1013 + 8 * Math.sin(time / (3.1 * day)) + 0.3 * noiseAt(time, 9),
     ),
     field('wind', 'm/s', 'MTS', 1, (time) => Math.abs(daily(10, 3.5, 2, 15, 1.5)(time))),
   ]),
   device(weakLink, 'Soil probe, north field, on a weak radio link', 'senml', [8.0031, 52.0043], 2, [
-    moisture(daily(11, 31, -2, 16, 0.2)),
-    temperature(daily(12, 12, 2, 17, 0.05)),
+    moisture(daily(11, 31, -2, 16, 0.3)),
+    temperature(daily(12, 12, 2, 17, 0.3)),
   ]),
   device(
     'soil-south',
@@ -125,15 +137,15 @@ export const demoDevices: readonly DemoDevice[] = [
     'senml',
     [8.0027, 51.9968],
     5,
-    [moisture(daily(13, 27, -2, 16, 0.2)), temperature(daily(14, 12.5, 2, 17, 0.05))],
+    [moisture(daily(13, 27, -2, 16, 0.3)), temperature(daily(14, 12.5, 2, 17, 0.3))],
     fallsSilent,
   ),
   device('cold-store', 'Cold store; its humidity sensor is stuck', 'senml', [8.0008, 51.9998], 4, [
-    temperature((time) => 3.5 + ((time / (40 * 60_000)) % 1) * 1.6 + 0.05 * noiseAt(time, 15)),
+    temperature((time) => 3.5 + ((time / (40 * 60_000)) % 1) * 1.6 + 0.3 * noiseAt(time, 15)),
     humidity(() => 87.3),
   ]),
   device('water-tank', 'Rain water tank', 'senml', [8.0019, 51.9993], 5, [
-    field('level', 'm', 'MTR', 2, daily(16, 1.8, 0.4, 6, 0.01)),
+    field('level', 'm', 'MTR', 2, daily(16, 1.8, 0.4, 6, 0.03)),
     field('flow', 'l/s', 'G51', 2, (time) => Math.max(0, daily(17, 0.3, 0.5, 7, 0.05)(time))),
   ]),
   device('parking', 'Parking at the farm shop', 'json', [7.9991, 52.0002], 5, [
@@ -149,7 +161,7 @@ export const demoDevices: readonly DemoDevice[] = [
   ]),
   device('barn-air', 'Air in the barn', 'json', [8.0023, 52.0012], 4, [
     field('ammonia', 'ppm', '59', 1, daily(21, 9, 3, 3, 0.6)),
-    temperature(daily(22, 17, 3, 15, 0.2)),
+    temperature(airy(22, 17, 3, 15)),
   ]),
   device(
     'meadow-logger',
@@ -172,14 +184,13 @@ export function demoSettings(): Record<string, unknown> {
     },
     provisioning: {
       devices: Object.fromEntries(
-        plain.map(({ id, name, place, everySeconds, fields }) => [
+        plain.map(({ id, name, place, fields }) => [
           id,
           {
             name,
             location: place,
-            fields: Object.fromEntries(
-              fields.map((one) => [one.name, { unitCode: one.unitCode, updateInterval: everySeconds }]),
-            ),
+            // No update interval: that of the history differs from that of the live values.
+            fields: Object.fromEntries(fields.map((one) => [one.name, { unitCode: one.unitCode }])),
           },
         ]),
       ),

@@ -13,6 +13,8 @@ export interface Snapshot {
   readonly entities: number
   /** The newest values as text. */
   readonly latest: readonly string[]
+  /** The value of each virtual sensor as text, by its name. */
+  readonly estimates: ReadonlyMap<string, string>
 }
 
 const latestShown = 3
@@ -26,9 +28,15 @@ export async function readSnapshot(httpUrl: string, clock: Clock): Promise<Snaps
     at: clock.monotonic(),
     observations: metrics.get('selvedge_observations_total') ?? 0,
     entities: metrics.get('selvedge_entities') ?? 0,
-    latest: status === 200 ? latestValues(JSON.parse(text) as ObservationEntity[]) : [],
+    ...valuesIn(status === 200 ? (JSON.parse(text) as ObservationEntity[]) : []),
   }
 }
+
+/** A line for each virtual sensor that has its first value. */
+export const newEstimates = (now: Snapshot, before: Snapshot | undefined): string[] =>
+  [...now.estimates].flatMap(([name, value]) =>
+    before?.estimates.has(name) === true ? [] : [`VIRTUAL SENSOR estimates ${name}: ${value}`],
+  )
 
 export function statusLine(now: Snapshot, before: Snapshot | undefined): string {
   const seconds = before === undefined ? 0 : (now.at - before.at) / 1000
@@ -52,17 +60,19 @@ interface Result {
   readonly observedAt?: string
 }
 
-function latestValues(entities: readonly ObservationEntity[]): string[] {
-  const results = entities.map((entity) => ({
-    id: entity.id,
-    ...(entity[sosa.hasSimpleResult] as Result | undefined),
-  }))
-  return results
+function valuesIn(entities: readonly ObservationEntity[]): Pick<Snapshot, 'latest' | 'estimates'> {
+  const results = entities
+    .map((entity) => ({ id: entity.id, ...(entity[sosa.hasSimpleResult] as Result | undefined) }))
     .filter(({ observedAt }) => observedAt !== undefined)
     .sort((a, b) => (a.observedAt! < b.observedAt! ? 1 : -1))
-    .slice(0, latestShown)
-    .map(({ id, value, unitCode }) => {
-      const name = decodeURIComponent(id.replace(/^urn:ngsi-ld:StreamObservation:/, '')).replaceAll(':', ' ')
-      return `${name} ${withUnit(value, unitCode)}`
-    })
+    .map(({ id, value, unitCode }) => ({ name: nameOf(id), text: withUnit(value, unitCode) }))
+  return {
+    latest: results.slice(0, latestShown).map(({ name, text }) => `${name} ${text}`),
+    estimates: new Map(
+      results.flatMap(({ name, text }) => (name.endsWith(' VS') ? [[name.slice(0, -3), text]] : [])),
+    ),
+  }
 }
+
+const nameOf = (id: string): string =>
+  decodeURIComponent(id.replace(/^urn:ngsi-ld:StreamObservation:/, '')).replaceAll(':', ' ')

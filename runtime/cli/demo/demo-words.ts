@@ -42,7 +42,9 @@ export function invitation({ httpUrl, mqttPort, searchUrl }: DemoAddresses, opti
       ? [
           'Watch for the lines "site: STUCK SENSOR" and, 5 seconds after the start and every two minutes,',
           '"site: OUTAGE BEGINS" and "site: OUTAGE ENDS". A sensor sticks 20 seconds after the start, and every',
-          'five minutes: "gateway: FAULT", and a "VIRTUAL SENSOR" until it has been well for two minutes.',
+          'five minutes: "gateway: FAULT" at its 8th equal value (16 seconds), then a "VIRTUAL SENSOR" and its',
+          'estimate. It is well again after 40 seconds: "FAULT OVER", and half a minute later its replacement',
+          'is withdrawn.',
           '',
         ]
       : []),

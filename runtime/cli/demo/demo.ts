@@ -20,11 +20,11 @@ import { createFaultLines } from './demo-faults.ts'
 import { type DemoOptions, demoOptions } from './demo-options.ts'
 import { createDemoPublisher, type SitePorts } from './demo-publisher.ts'
 import { replay, simulate } from './demo-site.ts'
-import { readSnapshot, type Snapshot, statusLine } from './demo-watch.ts'
+import { newEstimates, readSnapshot, type Snapshot, statusLine } from './demo-watch.ts'
 import { invitation } from './demo-words.ts'
 
 const host = '127.0.0.1'
-const defaultPorts = { http: 9090, mqtt: 1883, ranking: 3003, search: 8080 } as const
+const defaultPorts = { http: 9090, mqtt: 1883, orchestrator: 3001, ranking: 3003, search: 8080 } as const
 const refreshMs = 1000
 const readyWithinMs = 30_000
 const endWithinMs = 10_000
@@ -88,9 +88,10 @@ async function startGateway(
   const settingsFile = join(folder, 'selvedge.json')
   const httpPort = options.httpPort ?? (await portOrAny(host, defaultPorts.http, terminal))
   const mqttPort = options.mqttPort ?? (await portOrAny(host, defaultPorts.mqtt, terminal))
+  const orchestrator = { port: await portOrAny(host, defaultPorts.orchestrator, terminal) }
   const ranking = { port: await portOrAny(host, defaultPorts.ranking, terminal) }
   const search = { port: await portOrAny(host, defaultPorts.search, terminal) }
-  writeFileSync(settingsFile, JSON.stringify({ ...demoSettings(), ranking, search }))
+  writeFileSync(settingsFile, JSON.stringify({ ...demoSettings(), orchestrator, ranking, search }))
   const data = options.keep === undefined ? join(folder, 'data') : resolve(options.keep)
   const last: string[] = []
   const faultLine = createFaultLines(systemClock.now())
@@ -111,7 +112,8 @@ async function startGateway(
       last.push(line)
       if (last.length > 20) last.shift()
       if (line.includes('"gateway.ready"')) ready.resolve(JSON.parse(line) as ReadyLine)
-      else if (/"level":"(warn|error)"/.test(line)) terminal.err(`\n${line}\n`)
+      else if (/"level":"(warn|error)"/.test(line) && !line.includes('"faults.not-replaced"'))
+        terminal.err(`\n${line}\n`)
       const fault = faultLine(line)
       if (fault !== undefined) terminal.out(`\n  gateway: ${fault}\n`)
     },
@@ -165,8 +167,11 @@ async function watch(
   let before: Snapshot | undefined
   while (!signal.aborted && failure === undefined) {
     const now = await readSnapshot(httpUrl, systemClock).catch(() => undefined)
-    if (now !== undefined) terminal.out(onOneLine(statusLine(now, before), terminal.columns))
-    before = now
+    if (now !== undefined) {
+      for (const estimate of newEstimates(now, before)) terminal.out(`\n  gateway: ${estimate}\n`)
+      terminal.out(onOneLine(statusLine(now, before), terminal.columns))
+      before = now
+    }
     await pause(refreshMs, undefined, { signal }).catch(() => undefined)
   }
   return signal.aborted ? undefined : failure

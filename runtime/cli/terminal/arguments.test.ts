@@ -118,7 +118,7 @@ describe('commandLine', () => {
       err: 'selvedge: unknown command "stauts"; did you mean status?\nSee selvedge --help\n',
     })
     expect((await type('frobnicate')).err).toContain(
-      'commands are run, check, status, decode, export, import, backup, restore, uplink, index, models, queue, devices, tunnels, users, demo',
+      'commands are run, check, status, decode, export, import, backup, restore, uplink, index, models, faults, queue, devices, tunnels, users, demo',
     )
   })
 

@@ -12,7 +12,6 @@ import {
   absentSections,
   aliasVariables,
   ambiguousVariables,
-  foreignVariables,
   idleVariables,
   partNames,
 } from './foreign-names.ts'
@@ -62,7 +61,7 @@ export function readEnvironment(env: Environment): {
     const source = `environment ${name}`
     const aliased = [ownIn(aliasVariables, name) ?? []].flat().map(variableOf)
     const settings = [name, ...aliased].flatMap((variable) => ours.get(variable) ?? [])
-    const parts = Object.hasOwn(foreignVariables, name) ? foreignVariables[name]! : sectionOf(name)
+    const parts = sectionOf(name)
     for (const setting of settings) given.push({ setting, value: fromText(setting, text), source })
     if (settings.length > 0) continue
     if (Object.hasOwn(idleVariables, name)) absent.push({ setting: name, part: idleVariables[name]! })

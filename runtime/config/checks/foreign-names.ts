@@ -6,7 +6,6 @@
 
 /** Sections of components that this version does not contain; they are accepted unchecked and reported. */
 export const absentSections = {
-  orchestrator: 'orchestrator',
   identity: 'identity manager',
 } as const satisfies Record<string, string>
 
@@ -15,6 +14,7 @@ export type AbsentSection = keyof typeof absentSections
 /** Names of the components to which variables of the original platform belong. */
 export const partNames = {
   ...absentSections,
+  orchestrator: 'orchestrator',
   ranking: 'ranking',
   indexing: 'indexing',
   quality: 'quality analyser',
@@ -26,24 +26,19 @@ export const partNames = {
 
 export type ForeignComponent = keyof typeof partNames
 
-/** Variables that belong to one component, or mean the same in several. */
-export const foreignVariables: Readonly<Record<string, readonly ForeignComponent[]>> = {
-  PLATFORM_AMQP_HOST: ['orchestrator'],
-  IOTCRAWLER_RABBIT_HOST: ['orchestrator'],
-  PLATFORM_CACHE_HOST: ['orchestrator'],
-  IOTCRAWLER_REDIS_HOST: ['orchestrator'],
-  NGSILD_BROKER_URL: ['orchestrator'],
-  HTTP_SERVER_PORT: ['orchestrator'],
-  HTTP_SERVER_HOST: ['orchestrator'],
-  HTTP_REFERENCE_URL: ['orchestrator'],
-  RANKING_COMPONENT_URL: ['orchestrator'],
-}
-
 /** Variables of the original platform that set one of these settings, or several. */
 export const aliasVariables: Readonly<Record<string, string | readonly string[]>> = {
   PLATFORM_ORCHESTRATOR_URL: 'search.backend',
   IOTCRAWLER_ORCHESTRATOR_URL: 'search.backend',
-  VERSION: 'search.version',
+  VERSION: ['search.version', 'orchestrator.version'],
+  PLATFORM_AMQP_HOST: 'orchestrator.amqp.host',
+  IOTCRAWLER_RABBIT_HOST: 'orchestrator.amqp.host',
+  PLATFORM_CACHE_HOST: 'orchestrator.cache.host',
+  IOTCRAWLER_REDIS_HOST: 'orchestrator.cache.host',
+  NGSILD_BROKER_URL: 'orchestrator.broker',
+  HTTP_SERVER_PORT: 'orchestrator.port',
+  HTTP_REFERENCE_URL: 'orchestrator.referenceUrl',
+  RANKING_COMPONENT_URL: 'orchestrator.ranking',
   INDEXER_URL: 'ranking.backend',
   INDEXER_HOST: 'indexing.callbackUrl',
   PATTERN_HOST: 'patterns.callbackUrl',
@@ -62,7 +57,8 @@ export const aliasVariables: Readonly<Record<string, string | readonly string[]>
 
 /** Variables of built components that have no effect here; they are accepted and reported. */
 export const idleVariables: Readonly<Record<string, string>> = {
-  CUT_TYPE_URIS: 'GraphQL returns types as full IRIs',
+  CUT_TYPE_URIS: 'types are returned as the broker has them, in GraphQL as full IRIs',
+  HTTP_SERVER_HOST: 'orchestrator.host sets the address that the orchestrator binds to',
   GRAPHQL_ENDPOINT_URL: 'the IDE sends requests to the address that served it',
   TRACK_EXECUTION_TIMES: 'the extensions of a response contain the reads of the operation and their time',
   LOG_LEVEL: 'log.level applies to all components',

@@ -3,10 +3,9 @@
  */
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { aliasVariables, foreignVariables } from '#config/checks/foreign-names.ts'
 import { createSettingsFolder } from '#test/kit/settings-folder.ts'
 
-const { folder, settingsOf } = createSettingsFolder()
+const { folder, load, settingsOf } = createSettingsFolder()
 
 describe('valid settings', () => {
   it('have a default for everything', async () => {
@@ -35,6 +34,7 @@ describe('valid settings', () => {
       copies: [],
       faults: expect.objectContaining({ enabled: true, port: 'off', broker: 'mdr' }),
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
+      orchestrator: expect.objectContaining({ enabled: true, port: 3001, broker: 'mdr', ranking: 'ranking' }),
       patterns: { enabled: true, port: 'off', batchOperations: true, keepEventsHours: 72 },
       quality: expect.objectContaining({ enabled: true, port: 'off', usualProperties: {} }),
       ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
@@ -57,8 +57,8 @@ describe('valid settings', () => {
   it('take flags before environment before file before default', async () => {
     const yaml = 'http: {port: 1001}\nmqtt: {port: 1002}\ncommit: {lingerMs: 3}\n'
     const env = { SELVEDGE_HTTP_PORT: '2001', SELVEDGE_MQTT_PORT: '2002' }
-    const { settings } = await settingsOf({ yaml, env, flags: { 'http.port': '3001' } })
-    expect([settings.http.port, settings.mqtt.port, settings.commit.lingerMs]).toEqual([3001, 2002, 3])
+    const { settings } = await settingsOf({ yaml, env, flags: { 'http.port': '4001' } })
+    expect([settings.http.port, settings.mqtt.port, settings.commit.lingerMs]).toEqual([4001, 2002, 3])
   })
 
   it('are the same from JSON and YAML', async () => {
@@ -183,26 +183,51 @@ describe('valid settings', () => {
   })
 
   it('accept and report names of components that are not built', async () => {
-    const yaml = 'orchestrator: {port: 3001}\nidentity: {anything: [1]}\n'
-    const foreign = Object.keys(foreignVariables).filter((name) => !Object.hasOwn(aliasVariables, name))
-    const names = Object.fromEntries(foreign.map((name) => [name, 'x']))
+    const yaml = 'identity: {anything: [1]}\n'
     const env = {
-      ...names,
-      SELVEDGE_ORCHESTRATOR_PORT: 'off',
+      CUT_TYPE_URIS: 'true',
+      HTTP_SERVER_HOST: 'x',
       RECOVERY_METHOD: 'BME',
       SELVEDGE_IDENTITY_PORT: '1',
     }
     const { absent } = await settingsOf({ yaml, env })
-    expect(absent.slice(0, 2)).toEqual([
-      { setting: 'orchestrator', part: 'orchestrator' },
-      { setting: 'identity', part: 'identity manager' },
-    ])
+    expect(absent[0]).toEqual({ setting: 'identity', part: 'identity manager' })
     const all = absent.map(({ setting }) => setting)
     expect(all).toEqual(expect.arrayContaining(Object.keys(env)))
     expect(absent).toContainEqual({
       setting: 'RECOVERY_METHOD',
       part: expect.stringContaining('neighbours') as string,
     })
+  })
+
+  it('take the variables of the original orchestrator', async () => {
+    const original = {
+      PLATFORM_AMQP_HOST: 'rabbit.example',
+      PLATFORM_CACHE_HOST: 'rediss://redis.example:6380',
+      NGSILD_BROKER_URL: 'http://broker.example/ngsi-ld/',
+      RANKING_COMPONENT_URL: 'http://ranking.example:3003/',
+      HTTP_SERVER_PORT: '3011',
+      HTTP_REFERENCE_URL: 'http://here.example:3011/notify',
+      VERSION: 'a1b2c3',
+    }
+    const { settings } = await settingsOf({ env: original })
+    expect(settings.orchestrator).toMatchObject({
+      amqp: { host: 'amqp://rabbit.example' },
+      cache: { host: 'rediss://redis.example:6380' },
+      broker: 'http://broker.example/ngsi-ld/v1',
+      ranking: 'http://ranking.example:3003/ngsi-ld/v1',
+      port: 3011,
+      referenceUrl: 'http://here.example:3011/notify',
+      version: 'a1b2c3',
+    })
+    const older = { IOTCRAWLER_RABBIT_HOST: 'r:5673', IOTCRAWLER_REDIS_HOST: 'c' }
+    const { settings: same } = await settingsOf({ env: older })
+    expect([same.orchestrator.amqp.host, same.orchestrator.cache.host]).toEqual([
+      'amqp://r:5673',
+      'redis://c',
+    ])
+    const { mistakes } = await load({ env: { PLATFORM_CACHE_HOST: 'redis://user:secret@c' } })
+    expect(mistakes).toMatchObject([{ path: 'orchestrator.cache.host' }])
   })
 
   it('take the addresses of the virtual sensor creator as host:port or URL', async () => {
@@ -260,6 +285,10 @@ mqtt: {port: off}
     const bridge = 'bridgeIn: [{url: "mqtt://far", topics: [a], username: u, passwordFile: p}]'
     expect((await settingsOf({ yaml: bridge })).warnings).toEqual([
       'bridgeIn[0] sends its password unencrypted; use mqtts',
+    ])
+    const source = 'quality: {sources: {hosts: [{url: "amqp://far", username: u, passwordFile: p}]}}'
+    expect((await settingsOf({ yaml: source })).warnings).toEqual([
+      'quality.sources.hosts[0] sends its password unencrypted; use amqps',
     ])
   })
 })

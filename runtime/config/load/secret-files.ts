@@ -107,6 +107,16 @@ export function requireSecretFile(file: string): string {
 }
 
 /**
+ * Reads a required file with a password, again at each call. undefined without a file.
+ * @throws config.invalid like `requireSecretFile`, at once and from each call.
+ */
+export function passwordReader(file: string | undefined): (() => string) | undefined {
+  if (file === undefined) return undefined
+  requireSecretFile(file)
+  return () => requireSecretFile(file)
+}
+
+/**
  * Certificate authorities in PEM, as text. @throws config.invalid if the file cannot be read or contains
  * none.
  */

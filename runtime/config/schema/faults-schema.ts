@@ -43,4 +43,9 @@ export const faults = section('Fault detection', {
    * stream.
    */
   neighbourMeters: setting(kind.wholeNumber(0, 1_000_000, 'metres'), 20_000),
+  /**
+   * Age of faults. This gateway deletes a Fault this long after its end was written. One that lasts stays,
+   * and so do Faults at another broker.
+   */
+  keepFaultsDays: setting(kind.wholeNumber(1, 3_650, 'days'), 30),
 })

@@ -13,6 +13,7 @@ import * as kind from './value-kinds.ts'
 export const pluginNames = [
   'faults',
   'indexing',
+  'orchestrator',
   'patterns',
   'quality',
   'ranking',

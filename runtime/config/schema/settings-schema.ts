@@ -9,6 +9,7 @@ import { backup, disk } from './disk-schema.ts'
 import { copies, register, tunnels } from './downward-schema.ts'
 import { faults } from './faults-schema.ts'
 import { models } from './model-settings-schema.ts'
+import { orchestrator } from './orchestrator-schema.ts'
 import { indexing, patterns, quality, ranking, search, virtualSensors } from './plugin-schema.ts'
 import { maybe, section, setting } from './setting.ts'
 import { uplinks } from './uplink-schema.ts'
@@ -255,6 +256,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   faults,
   models,
   indexing,
+  orchestrator,
   patterns,
   quality,
   ranking,

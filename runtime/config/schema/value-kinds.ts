@@ -161,6 +161,24 @@ export const baseUrl = () =>
     ),
   )
 
+/** The URL of a callback, as it is sent to brokers. */
+export const callbackUrl = () =>
+  described(
+    'http://host[:port][/path] or https://host[:port][/path]',
+    v.pipe(v.string(), v.check(isBrokerBase)),
+  )
+
+/** A server of a protocol: host[:port], or a URL without credentials; the value is always a URL. */
+export const serverAddress = (scheme: 'amqp' | 'redis') =>
+  described(
+    `host[:port], or ${scheme}[s]://host[:port], without user name and password`,
+    v.pipe(
+      v.string(),
+      v.transform((value) => (value.includes('://') ? value : `${scheme}://${value}`)),
+      v.check((value) => isBrokerUrl(value, scheme === 'amqp' ? /^amqps?:$/ : /^rediss?:$/)),
+    ),
+  )
+
 /** Like `baseUrl`, but also accepts host:port. */
 export const ownAddress = () =>
   described(

@@ -111,8 +111,12 @@ export function guard(
   const expected = digest(token)
   return (request, env) => {
     const { headers, url } = request
-    const given = bearer.exec(headers.get('authorization') ?? '')?.[1] ?? headers.get('x-auth-token')
-    if (given !== null && timingSafeEqual(digest(given.trim()), expected)) return fetch(request, env)
+    const credentials = bearer.exec(headers.get('authorization') ?? '')?.[1]
+    const given = credentials ?? headers.get('x-auth-token')
+    if (given !== null && timingSafeEqual(digest(given.trim()), expected)) {
+      const tokenHeader = credentials === undefined ? 'x-auth-token' : 'authorization'
+      return fetch(request, { ...env, tokenHeader })
+    }
     const letIn = (isIn: boolean): Response | Promise<Response> => {
       if (isIn) return fetch(request, env)
       const why = given === null ? 'a token is required' : 'the token is wrong'

@@ -17,6 +17,8 @@ export interface Components {
    */
   ofPrefix(segment: string): string | undefined
   status(): object
+  /** Whether a component reads or forwards the bodies of requests itself, as streams. */
+  readsStreams(name: string): boolean
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
 }
 
@@ -27,9 +29,12 @@ export interface ComponentRoutes {
   of(name: string, request: Request, env: HttpEnv): Promise<Response>
 }
 
-export function createComponentRoutes(components: Components, bodies: Pick<Bodies, 'raw'>): ComponentRoutes {
+export function createComponentRoutes(
+  components: Components,
+  bodies: Pick<Bodies, 'ofComponent'>,
+): ComponentRoutes {
   const of = async (name: string, request: Request, env: HttpEnv): Promise<Response> =>
-    components.fetch(name, request, environmentOf(env, bodies))
+    components.fetch(name, request, environmentOf(env, bodies, components.readsStreams(name)))
   return Object.freeze({
     of,
     under(request, env) {
@@ -54,12 +59,15 @@ export function createComponentRoutes(components: Components, bodies: Pick<Bodie
   } satisfies ComponentRoutes)
 }
 
-/** Prefixes an absolute Location path with the component's name. */
+/** Prefixes the absolute paths in Location and Link with the component's name. */
 function relocated(response: Response, name: string): Response {
-  const location = response.headers.get('Location')
-  if (location === null || !/^\/(?!\/)/.test(location)) return response
+  const [location, link] = [response.headers.get('Location') ?? '', response.headers.get('Link') ?? '']
+  const isMoved = /^\/(?!\/)/.test(location)
+  const isLinked = /<\/(?!\/)/.test(link)
+  if (!isMoved && !isLinked) return response
   const headers = new Headers(response.headers)
-  headers.set('Location', `/${name}${location}`)
+  if (isMoved) headers.set('Location', `/${name}${location}`)
+  if (isLinked) headers.set('Link', link.replaceAll(/<\/(?!\/)/g, `</${name}/`))
   return new Response(response.body, { status: response.status, headers })
 }
 
@@ -70,7 +78,11 @@ const hasBody = ({ incoming: { headers }, body }: HttpEnv): boolean =>
   headers['transfer-encoding'] !== undefined ||
   Number(headers['content-length'] ?? 0) > 0
 
-function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironment {
+function environmentOf(
+  env: HttpEnv,
+  bodies: Pick<Bodies, 'ofComponent'>,
+  isStreamed: boolean,
+): RouteEnvironment {
   const { outgoing, upgrade } = env
   const abort = new AbortController()
   // A response that was sent completely needs no abort.
@@ -78,10 +90,12 @@ function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironm
     if (!outgoing.writableFinished) abort.abort()
   })
   // Read as it arrives: body data without a listener is discarded, and a later reader would wait forever.
-  const body = hasBody(env) ? bodies.raw({ env }) : Promise.resolve(nothing)
-  body.catch(() => undefined)
+  const read = (): Promise<Buffer> => (hasBody(env) ? bodies.ofComponent({ env }) : Promise.resolve(nothing))
+  let body = isStreamed ? undefined : read()
+  body?.catch(() => undefined)
   return {
-    body: () => body,
+    body: () => (body ??= read()),
+    arrival: env,
     upgrade:
       upgrade && ((use) => upgrade.accept(use, { messageBytesMax: limits.componentMessageBytesMax.value })),
     signal: abort.signal,

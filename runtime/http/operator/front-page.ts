@@ -61,6 +61,10 @@ const pluginLinks: Readonly<Record<string, readonly Link[]>> = {
   ranking: [link('/ranking/', 'Rank streams and sensors')],
   quality: [link('/quality/ui', 'Quality of streams')],
   indexing: [link('/indexing/', 'Index of streams and sensors')],
+  faults: [link('/faults/api/status', 'Fault detection')],
+  'virtual-sensors': [link('/virtual-sensors/api/status', 'Virtual sensors')],
+  patterns: [link('/patterns/api/model', 'Models of patterns')],
+  orchestrator: [link('/orchestrator/clients', 'Clients of the orchestrator')],
 }
 
 export function createFrontPage(components: Pick<Components, 'has'>): (c: HttpContext) => Response {

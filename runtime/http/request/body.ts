@@ -34,6 +34,11 @@ export interface Bodies {
    */
   raw(c: Pick<HttpContext, 'env'>, most?: number): Promise<Buffer>
   /**
+   * Like `raw`, for components, which parse it themselves. @throws GatewayError ngsi-ld.bad-request-data if
+   * it is JSON that is nested too deep or has too many values.
+   */
+  ofComponent(c: Pick<HttpContext, 'env'>): Promise<Buffer>
+  /**
    * The body as JSON. @throws GatewayError ngsi-ld.invalid-request if it is not UTF-8, not JSON or too deep.
    */
   json(c: HttpContext): Promise<Json>
@@ -76,6 +81,11 @@ export function createBodies(): Bodies {
   }
   return Object.freeze({
     raw,
+    async ofComponent(c) {
+      const body = await raw(c)
+      if (body[0] === brace || body[0] === bracket) checkShape(body, limits.componentValuesMax.value)
+      return body
+    },
     async json(c) {
       const body = await raw(c)
       checkBytes(body)
@@ -152,11 +162,11 @@ function tooDeep(): GatewayError {
 }
 
 /** Refuses a large body by its bytes, before parsing. @throws GatewayError ngsi-ld.bad-request-data */
-function checkShape(body: Buffer): void {
-  const { isDeep, hasMany } = shapeOf(body)
+function checkShape(body: Buffer, most = limits.bodyValuesMax.value): void {
+  const { isDeep, hasMany } = shapeOf(body, most)
   if (isDeep) throw tooDeep()
   if (!hasMany) return
-  const detail = `the body has more than ${limits.bodyValuesMax.value} values`
+  const detail = `the body has more than ${most} values`
   throw new GatewayError('ngsi-ld.bad-request-data', detail)
 }
 
@@ -168,8 +178,11 @@ const [quote, comma, bracket, brace, bracketEnd, braceEnd] = Buffer.from(
  * Whether the body has too many values to parse in one turn, and whether it is nested too deep. It counts
  * commas and brackets outside of strings.
  */
-function shapeOf(body: Buffer): { readonly isDeep: boolean; readonly hasMany: boolean } {
-  const [most, levels] = [limits.bodyValuesMax.value, limits.jsonDepthMax.value]
+function shapeOf(
+  body: Buffer,
+  most = limits.bodyValuesMax.value,
+): { readonly isDeep: boolean; readonly hasMany: boolean } {
+  const levels = limits.jsonDepthMax.value
   let count = 0
   let depth = 0
   for (let at = 0; at < body.length; at++) {
@@ -222,6 +235,7 @@ function readIncoming(
   if (!isPacked && coding !== '' && coding !== 'identity') return Promise.reject(encoded(coding))
   // Compressed data is rarely larger than its content, so its length can be checked in advance.
   if (Number(incoming.headers['content-length'] ?? 0) > max) return Promise.reject(tooLarge(max))
+  if (incoming.destroyed) return Promise.reject(cutOff())
   const source: Readable = isPacked ? incoming.pipe(createGunzip()) : incoming
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -256,9 +270,7 @@ function readIncoming(
     const onClose = (): void => {
       // The body arrived completely and may still be unzipping.
       if (isPacked && incoming.complete) return
-      finish(() =>
-        reject(new GatewayError('ngsi-ld.invalid-request', 'the connection ended before the body did')),
-      )
+      finish(() => reject(cutOff()))
     }
     const onBroken = (cause: Error): void => {
       finish(() =>
@@ -289,6 +301,9 @@ function encoded(coding: string): GatewayError {
   const detail = `Content-Encoding ${coding} is not supported; send gzip, or the body as it is`
   return new GatewayError('http.unsupported-media-type', detail, { codings: 'gzip, identity' })
 }
+
+const cutOff = (): GatewayError =>
+  new GatewayError('ngsi-ld.invalid-request', 'the connection ended before the body did')
 
 function tooLarge(max: number): GatewayError {
   return new GatewayError('http.body-too-large', `the body is larger than ${max} bytes`)

@@ -1,4 +1,7 @@
-/** The client's request as all files in `http/distribution` use it. */
+/**
+ * The client's request as all files in `http/distribution` use it. Also rejects a request that passed through
+ * this gateway before, by its Via chain (`refuseLoop`).
+ */
 import { GatewayError } from '#base/register/errors.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'

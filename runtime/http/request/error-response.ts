@@ -53,10 +53,10 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
       if (problem.status >= 500) failures.value++
       const { status } = problem
       const isBare = status === lengthRequired
-      return new Response(isBare ? '' : JSON.stringify(problem), {
+      return new Response(isBare ? null : JSON.stringify(problem), {
         status,
         headers: {
-          ...(isBare ? {} : { 'Content-Type': 'application/json' }),
+          ...(isBare ? { 'Content-Length': '0' } : { 'Content-Type': 'application/json' }),
           Server: productToken,
           ...extraHeaders(error),
           ...tenantHeader(tenant),

@@ -17,6 +17,8 @@ export interface HttpEnv {
   readonly isSnapshot?: boolean
   /** Whether a component of this gateway sent the request, without a socket. */
   readonly isWithin?: boolean
+  /** The header in which the token of this gateway was checked. */
+  readonly tokenHeader?: 'authorization' | 'x-auth-token'
   /** Set if the request came through a tunnel to a centre. */
   readonly guest?: TunnelGuest
   /** Set if the request uses or creates an entity map. */

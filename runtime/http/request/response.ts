@@ -158,7 +158,8 @@ export function createAnswers({ core }: { core: Context }): Answers {
 
     created(request, location, text) {
       const headers = { ...plain(request), Location: location }
-      if (text === undefined) return new Response('', { status: 201, headers })
+      if (text === undefined)
+        return new Response(null, { status: 201, headers: { ...headers, 'Content-Length': '0' } })
       return new Response(text, { status: 201, headers: { ...headers, 'Content-Type': 'text/plain' } })
     },
 

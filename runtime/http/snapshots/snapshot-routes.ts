@@ -241,16 +241,16 @@ async function readWithin(
 
 /** The full content of a snapshot. */
 function contentOf(
-  { sources: _, ...ports }: SnapshotRoutePorts,
+  { snapshots, problems, core }: Pick<SnapshotRoutePorts, 'snapshots' | 'problems' | 'core'>,
   c: HttpContext,
   { request, from }: { readonly request: ApiRequest; readonly from: string },
 ): Promise<() => Promise<SnapshotContent>> {
-  const { queries, temporalQueries } = ports.snapshots.facts(request.tenant, from)
-  const broker = ports.snapshots.read(request.tenant, from)
+  const { queries, temporalQueries } = snapshots.facts(request.tenant, from)
+  const broker = snapshots.read(request.tenant, from)
   const noSources = { entities: () => undefined, histories: () => undefined }
   const isLocal = new Map([...request.parameters, ['local', 'true']])
   const all = { ...request, parameters: isLocal }
-  return findAll({ ...ports, sources: noSources }, c, {
+  return findAll({ problems, core, sources: noSources }, c, {
     head: all,
     broker,
     queries: queries === undefined ? [] : everyEntity,

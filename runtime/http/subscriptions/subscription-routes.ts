@@ -81,7 +81,7 @@ export function createSubscriptionTable({
     async check(request, c) {
       refuseLoop(c, alias(request.tenant))
       refuseShared(request)
-      if (c.env.isWithin !== true && isFollower(request.body)) throw followersNotAllowed()
+      if (c.env.isWithin !== true && isOfComponent(request.body)) throw reservedMode()
       await checkContext(contexts, request)
     },
     async complete(c, subscription, of) {
@@ -140,20 +140,23 @@ function requireLocal({ registrations }: TenantBroker, { subscription }: Subscri
   throw notSupported('local=true requires a subscription with localOnly while context sources are registered')
 }
 
-const followersNotAllowed = (): Error =>
+const reservedMode = (): Error =>
   badRequestData(
-    'follower is reserved for components of this gateway; omit it to be notified',
+    'follower and component are reserved for components of this gateway; omit it to be notified',
     'notification.endpoint.notifierInfo selvedge:mode',
   )
 
-/** Whether a body, new or changed, requests the follower mode, reserved for the gateway's components. */
-function isFollower(body: Json | undefined): boolean {
+/** Whether a body, new or changed, requests a mode that is reserved for the gateway's components. */
+function isOfComponent(body: Json | undefined): boolean {
   const notification = isObject(body) ? body['notification'] : undefined
   const endpoint = isObject(notification) ? notification['endpoint'] : undefined
   const pairs = isObject(endpoint) ? endpoint['notifierInfo'] : undefined
   if (!Array.isArray(pairs)) return false
   return pairs.some(
-    (pair) => isObject(pair) && pair['key'] === 'selvedge:mode' && pair['value'] === 'follower',
+    (pair) =>
+      isObject(pair) &&
+      pair['key'] === 'selvedge:mode' &&
+      (pair['value'] === 'follower' || pair['value'] === 'component'),
   )
 }
 

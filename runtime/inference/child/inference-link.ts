@@ -4,7 +4,7 @@
  * longer each time. The death of the process is an error of the request in flight, and of nothing else.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Instruments } from '#base/process/instruments.ts'
 import { assert, GatewayError } from '#base/register/errors.ts'
@@ -31,7 +31,7 @@ export interface InferenceLink {
 export interface InferenceStatus {
   /** Undefined while no process runs. */
   readonly pid: number | undefined
-  /** Resident memory after the last request, bytes; 0 while no process runs. */
+  /** Resident memory after the last request, or during a long one, bytes; 0 while no process runs. */
   readonly resident: number
   readonly unexpectedEnds: number
   readonly lastEnd: string | undefined
@@ -97,13 +97,18 @@ export function createInferenceLink(
 
   function answered(one: Running, { resident, ...answer }: FromInference): void {
     if (running !== one) return
-    one.resident = resident
     settle((flying) => flying.resolve(answer))
     if (answer.kind === 'failed' && answer.code === 'inference.no-runtime') {
       missing = new GatewayError(answer.code, answer.message)
       log.error('inference.no-runtime', { error: answer.message })
       end(one, 'no runtime')
-    } else if (resident > limits.inferenceBytesMax.value)
+    } else checkMemory(one, resident)
+  }
+
+  function checkMemory(one: Running, resident: number): void {
+    if (running !== one) return
+    one.resident = resident
+    if (resident > limits.inferenceBytesMax.value)
       end(one, `memory: ${resident} bytes, at most ${limits.inferenceBytesMax.value} are allowed`)
   }
 
@@ -145,6 +150,10 @@ export function createInferenceLink(
       const { promise, resolve, reject } = Promise.withResolvers<InferenceAnswer>()
       inFlight = { resolve, reject }
       const timer = setTimeout(() => end(one, `no answer within ${timeLimitMs} ms`), timeLimitMs)
+      // A small model can ask for any amount of memory in one call.
+      const watch = setInterval(() => {
+        void residentOf(one.process).then((resident) => checkMemory(one, resident))
+      }, limits.inferenceWatchMs.value)
       // A failed write is followed by the end of the process, which rejects the request.
       one.process.send(message, () => undefined)
       try {
@@ -154,6 +163,7 @@ export function createInferenceLink(
         return answer as never
       } finally {
         clearTimeout(timer)
+        clearInterval(watch)
       }
     },
     generation: () => generation,
@@ -171,6 +181,16 @@ export function createInferenceLink(
       await exited
     },
   } satisfies InferenceLink)
+}
+
+/** Resident memory of a process, bytes; 0 where the system does not show it. */
+async function residentOf({ pid }: ChildProcess): Promise<number> {
+  try {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8')
+    return 1024 * Number(/^VmRSS:\s*(\d+) kB$/m.exec(status)?.[1] ?? 0)
+  } catch {
+    return 0
+  }
 }
 
 const ownProgram = new URL(

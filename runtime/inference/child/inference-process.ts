@@ -52,3 +52,5 @@ process.on('message', (request: ToInference) => {
     .then((answer) => process.send?.({ ...answer, resident: process.memoryUsage.rss() }))
 })
 process.on('disconnect', () => process.exit(0))
+// Ctrl-C and systemd signal all processes of the gateway. The gateway ends this one when it closes.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)

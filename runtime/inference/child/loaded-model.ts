@@ -1,7 +1,7 @@
 /**
  * A model in the inference process. Loading checks everything that could make its results wrong or harmful:
- * size, hash, operators, shapes, and golden vectors. The file is read once, so that the checked bytes are
- * the loaded ones.
+ * size, hash, operators (the list is `onnx/allowed-operators.ts`), shapes, and golden vectors. The file is
+ * read once, so that the checked bytes are the loaded ones.
  */
 import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'

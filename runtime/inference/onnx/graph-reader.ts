@@ -1,6 +1,7 @@
 /**
  * Reads what the loader checks of an ONNX file: its operators, inputs and outputs. Refuses content that
- * needs other files or nested graphs. Weights are not interpreted.
+ * needs other files or nested graphs. Weights are not interpreted. Fields of another kind than the format
+ * states are ignored, as by the ONNX runtime.
  */
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
@@ -16,7 +17,7 @@ import {
   typeFields,
   valueFields,
 } from './onnx-fields.ts'
-import { fieldsOf, type WireField } from './protobuf.ts'
+import { fieldsOf } from './protobuf.ts'
 
 export interface GraphTensor {
   readonly name: string
@@ -38,7 +39,11 @@ export interface Graph {
 export function readGraph(file: Uint8Array): Graph {
   let graph: Uint8Array | undefined
   for (const { field, bytes } of fieldsOf(file)) {
-    if (field === modelFields.graph) graph = bytes
+    if (field === modelFields.graph && bytes !== undefined) {
+      // The runtime would merge them.
+      if (graph !== undefined) throw invalid('more than one graph is not allowed')
+      graph = bytes
+    }
     if (field === modelFields.functions) throw invalid('functions of the file are not allowed; inline them')
     if (field === modelFields.training) throw invalid('training information is not allowed; remove it')
   }
@@ -53,11 +58,13 @@ function contentOf(graph: Uint8Array): Graph {
   const initialized = new Set<string>()
   let nodes = 0
   for (const { field, bytes } of fieldsOf(graph)) {
+    if (bytes === undefined) continue
     if (field === graphFields.node) {
       const one = nodeOf(bytes)
       operators.set(`${one.domain} ${one.operator}`, one)
       nodes++
     } else if (field === graphFields.initializer) initialized.add(initializerOf(bytes))
+    else if (field === graphFields.sparseInitializer) throw noSparse()
     else if (field === graphFields.input) inputs.push(tensorOf(bytes))
     else if (field === graphFields.output) outputs.push(tensorOf(bytes))
   }
@@ -74,6 +81,7 @@ function nodeOf(node: Uint8Array): Graph['operators'][number] {
   let domain = ''
   let operator = ''
   for (const { field, bytes } of fieldsOf(node)) {
+    if (bytes === undefined) continue
     if (field === nodeFields.operator) operator = textOf(bytes)
     else if (field === nodeFields.domain) domain = textOf(bytes)
     else if (field === nodeFields.attribute) checkAttribute(bytes)
@@ -83,8 +91,10 @@ function nodeOf(node: Uint8Array): Graph['operators'][number] {
 
 function checkAttribute(attribute: Uint8Array): void {
   for (const { field, bytes } of fieldsOf(attribute)) {
+    if (bytes === undefined) continue
     if (field === attributeFields.graph || field === attributeFields.graphs)
       throw invalid('nested graphs are not allowed')
+    if (field === attributeFields.sparse || field === attributeFields.sparses) throw noSparse()
     if (field === attributeFields.tensor || field === attributeFields.tensors) initializerOf(bytes)
   }
 }
@@ -93,7 +103,7 @@ function checkAttribute(attribute: Uint8Array): void {
 function initializerOf(tensor: Uint8Array): string {
   let name = ''
   for (const { field, number, bytes } of fieldsOf(tensor)) {
-    if (field === tensorFields.name) name = textOf(bytes)
+    if (field === tensorFields.name && bytes !== undefined) name = textOf(bytes)
     if (field === tensorFields.external || (field === tensorFields.location && number !== 0))
       throw invalid('weights in other files are not allowed; store them in model.onnx')
   }
@@ -101,25 +111,33 @@ function initializerOf(tensor: Uint8Array): string {
 }
 
 function tensorOf(value: Uint8Array): GraphTensor {
-  const [name, type] = [member(value, valueFields.name), member(value, valueFields.type)]
-  const tensor = type && member(type.bytes, typeFields.tensor)
-  const shape = tensor && member(tensor.bytes, tensorTypeFields.shape)
+  const name = lastBytes(value, valueFields.name)
+  const type = lastBytes(value, valueFields.type)
+  const tensor = type && lastBytes(type, typeFields.tensor)
+  const shape = tensor && lastBytes(tensor, tensorTypeFields.shape)
   return {
-    name: name === undefined ? '' : textOf(name.bytes),
-    element: (tensor && member(tensor.bytes, tensorTypeFields.element)?.number) ?? 0,
+    name: name === undefined ? '' : textOf(name),
+    element: (tensor && lastNumber(tensor, tensorTypeFields.element)) ?? 0,
     shape:
       shape &&
-      [...fieldsOf(shape.bytes)]
-        .filter(({ field }) => field === shapeFields.dimension)
-        .map(({ bytes }) => member(bytes, dimensionFields.size)?.number ?? null),
+      [...fieldsOf(shape)].flatMap(({ field, bytes }) =>
+        field === shapeFields.dimension && bytes !== undefined
+          ? [lastNumber(bytes, dimensionFields.size) ?? null]
+          : [],
+      ),
   }
 }
 
-/** The last field of a number, which is the one that counts. */
-function member(message: Uint8Array, number: number): WireField | undefined {
-  return [...fieldsOf(message)].findLast(({ field }) => field === number)
-}
+/** The last of several fields counts. */
+const lastBytes = (message: Uint8Array, wanted: number): Uint8Array | undefined =>
+  [...fieldsOf(message)].findLast(({ field, bytes }) => field === wanted && bytes !== undefined)?.bytes
+
+const lastNumber = (message: Uint8Array, wanted: number): number | undefined =>
+  [...fieldsOf(message)].findLast(({ field, number }) => field === wanted && number !== undefined)?.number
 
 const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
+
+/** Their values may lie in other files. */
+const noSparse = (): GatewayError => invalid('sparse tensors are not allowed; store dense ones')
 
 const invalid = (reason: string): GatewayError => new GatewayError('model.invalid', reason)

@@ -9,7 +9,14 @@ export const modelFields = {
   functions: 25,
 } as const
 export const opsetFields = { domain: 1, version: 2 } as const
-export const graphFields = { node: 1, name: 2, initializer: 5, input: 11, output: 12 } as const
+export const graphFields = {
+  node: 1,
+  name: 2,
+  initializer: 5,
+  input: 11,
+  output: 12,
+  sparseInitializer: 15,
+} as const
 export const nodeFields = { input: 1, output: 2, operator: 4, attribute: 5, domain: 7 } as const
 export const attributeFields = {
   name: 1,
@@ -21,6 +28,8 @@ export const attributeFields = {
   tensors: 10,
   graphs: 11,
   kind: 20,
+  sparse: 22,
+  sparses: 23,
 } as const
 export const tensorFields = { dimension: 1, kind: 2, name: 8, raw: 9, external: 13, location: 14 } as const
 export const valueFields = { name: 1, type: 2 } as const

@@ -1,20 +1,22 @@
 /**
  * The wire format of Protocol Buffers, as far as ONNX files need it: fields of a message in the order of the
  * file, and their writing. Groups do not exist in ONNX and are refused. Every offset is checked, so that any
- * bytes give fields or an error.
+ * bytes give fields or an error. The ONNX runtime reads the same bytes by its own parser. Bytes that it
+ * would read otherwise must be an error here, or the checks would see another model.
  */
 import { GatewayError } from '#base/register/errors.ts'
 
-/** One field of a message: a number (varint), 4 or 8 bytes, or bytes of any length. */
+/** One field of a message. */
 export interface WireField {
   readonly field: number
-  /** Value of a varint; 0 for other kinds. */
-  readonly number: number
-  /** Content of any other kind; empty for a varint. */
-  readonly bytes: Uint8Array
+  /** Value of a varint; undefined for other kinds. */
+  readonly number: number | undefined
+  /** Content of a field with a length, such as a text or a message; undefined for other kinds. */
+  readonly bytes: Uint8Array | undefined
 }
 
-const none = new Uint8Array(0)
+/** Keys have 32 bits; parsers of other languages drop the rest. */
+const keyMax = 2 ** 32 - 1
 
 /** @throws model.invalid if the bytes are no message. */
 export function* fieldsOf(message: Uint8Array): Generator<WireField> {
@@ -30,15 +32,16 @@ export function* fieldsOf(message: Uint8Array): Generator<WireField> {
   }
   while (at < message.length) {
     const key = varint()
+    if (key > keyMax) throw damaged()
     const field = Math.floor(key / 8)
     const kind = key % 8
     if (kind === 0) {
-      yield { field, number: varint(), bytes: none }
+      yield { field, number: varint(), bytes: undefined }
       continue
     }
     const length = kind === 1 ? 8 : kind === 5 ? 4 : kind === 2 ? varint() : Number.NaN
     if (!(at + length <= message.length)) throw damaged()
-    yield { field, number: 0, bytes: message.subarray(at, at + length) }
+    yield { field, number: undefined, bytes: kind === 2 ? message.subarray(at, at + length) : undefined }
     at += length
   }
 }

@@ -1,6 +1,8 @@
 /**
  * Parses PUBLISH, acknowledgements and DISCONNECT from clients (MQTT 3.1.1 and 5, sections 3.3 to 3.7 and
- * 3.14), straight from the bytes. Pure.
+ * 3.14), straight from the bytes. Also holds the rules for topic aliases of MQTT 5: their range, how a client
+ * assigns one, and the fault for an invalid one. `traffic.ts` applies them to each message. No input or
+ * output.
  */
 import { readAckProperties, readPublishProperties, readSessionExpiry } from '#mqtt/wire/properties.ts'
 import { fault, malformed, type PacketFault, protocolError, reasons } from '#mqtt/wire/reasons.ts'

@@ -1,7 +1,8 @@
 /**
  * Message handling that depends on a connection's CONNECT: topic aliases and Receive Maximum of received
  * messages; version, maximum packet size and Receive Maximum of sent ones. Clients before MQTT 5 state none
- * of these.
+ * of these. The rules for topic aliases are in `incoming.ts`, those for sent messages in flight in
+ * `wire/window.ts`; Receive Maximum of received messages is enforced here.
  */
 
 import { limits } from '#base/limits/limits.ts'

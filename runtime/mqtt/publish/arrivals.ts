@@ -65,6 +65,8 @@ interface Parts extends Departure {
   readonly intent: Intent | undefined
   readonly receipt: Receipt | undefined
   readonly will: Will | undefined
+  /** Called when a message of this gateway is stored for all sessions, or could not be stored. */
+  readonly done?: (isStored: boolean) => void
   /** True when nobody subscribes to it and no bridge reads it; MQTT 5 reports that to the publisher. */
   readonly hasNoSubscribers: boolean
 }
@@ -229,7 +231,8 @@ export function createArrivals(ports: ArrivalsPorts) {
     }
     flow.remove(arrival.bytes)
     if (state === 'stored') arrival.finish()
-    else wills.postpone(will!)
+    else if (will !== undefined) wills.postpone(will)
+    arrival.parts.done?.(state === 'stored')
   }
 
   /** Answers a re-sent QoS 2 message ([MQTT-4.3.3-2]); false when it is new. */
@@ -295,6 +298,21 @@ export function createArrivals(ports: ArrivalsPorts) {
       }
       take(link, route, incoming)
       return undefined
+    },
+    /** Publishes a message of this gateway itself. No bridge reads it. Calls `done` when it is stored. */
+    publish(message: Message, done: (isStored: boolean) => void): void {
+      const route = routes.ofTopic(message.topic)
+      const departure = { message, retain: false, source: '' }
+      published.value++
+      if (!isKept(route, message, false)) {
+        routes.fanOut(route, departure)
+        setImmediate(done, true)
+        return
+      }
+      const nothing = { link: undefined, intent: undefined, receipt: undefined, will: undefined }
+      const arrival = new Arrival({ ...departure, ...nothing, route, id: 0, hasNoSubscribers: false, done })
+      flow.add(arrival.bytes)
+      if (!admission.offer(arrival, true)) rejectUnqueued(arrival)
     },
     /** Publishes the will of a client that disconnected without DISCONNECT. */
     receiveWill(will: Will): void {

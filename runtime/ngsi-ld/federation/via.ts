@@ -1,6 +1,8 @@
 /**
  * The Via chain of a request [RFC 9110 7.6.3; GS CIM 009, 6.3.18], also as the origin of the changes it made:
- * pseudonyms of brokers, beginning with the first in the chain. Pure.
+ * pseudonyms of brokers, beginning with the first in the chain. Pure. A request that passed through this
+ * gateway before is rejected in `http/request/distributed-request.ts`; one that passed through the
+ * orchestrator, in `host/request-forwarding.ts`.
  */
 
 /** Origin of a change that arrived through other brokers. */

@@ -129,6 +129,16 @@ export const isUplink = (subscription: Notifying): boolean => hasMode(subscripti
  */
 export const isFollower = (subscription: Notifying): boolean => hasMode(subscription, 'follower')
 
+/**
+ * The component of this gateway that receives its notifications; they are passed to it in the same process,
+ * whatever the address.
+ */
+export function componentOf({ notifierInfo = [] }: NotificationEndpoint): string | undefined {
+  if (!notifierInfo.some(({ key, value }) => key === 'selvedge:mode' && value === 'component'))
+    return undefined
+  return notifierInfo.find(({ key }) => key === 'selvedge:component')?.value
+}
+
 const hasMode = ({ notification: { endpoint } }: Notifying, mode: string): boolean =>
   endpoint.notifierInfo?.some(({ key, value }) => key === 'selvedge:mode' && value === mode) === true
 

@@ -141,8 +141,8 @@ export function checkUplink(
   const pairs = notifierInfo?.filter(({ key }) => key.startsWith(prefix)) ?? []
   if (pairs.length === 0) return
   const mode = pairs.find(({ key }) => key === `${prefix}mode`)?.value
-  // A follower is validated by its own component.
-  if (mode === 'follower') return
+  // Those of a component are validated by the component.
+  if (mode === 'follower' || mode === 'component') return
   if (mode !== 'uplink') throw badRequestData('must be uplink', `${field}.notifierInfo ${prefix}mode`)
   if (!isBroker(uri))
     throw badRequestData(

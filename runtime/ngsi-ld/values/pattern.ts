@@ -1,8 +1,12 @@
 /**
  * Regular expressions from clients: idPattern, the ~= operator, selectors of registrations and subscriptions.
- * RE2 runs them in time linear in the text; `pattern-source.ts` derives facts from a pattern without running
- * it. A pattern matches if any part of the text matches. A budget bounds the work: one step is one state on
- * one character.
+ * A pattern matches if any part of the text matches. RE2 runs it in time linear in the text.
+ * `pattern-source.ts` reads facts from the source of a pattern without compiling it: how each matching text
+ * begins and ends, and how many states the pattern has at least.
+ *
+ * A budget bounds the work. Patterns and geometries of a query share it (`query/geo-query.ts` spends the part
+ * of geometries). Comparing a text costs its length times the states of the pattern. A query that exceeds the
+ * budget fails with 403 TooComplexQuery. Without a query, a text that exceeds it does not match.
  */
 import { RE2JSException, RE2Set } from 're2js'
 import { limits } from '#base/limits/limits.ts'

@@ -1,7 +1,8 @@
 /**
  * Starts the backup thread from the main thread, one backup at a time, and reports its outcome.
  */
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
+import { startLimitedWorker } from '#base/process/limited-worker.ts'
 import { type ErrorCode, GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { BackupOptions, BackupProgress } from './backup.ts'
 import type { Backup } from './manifest.ts'
@@ -29,7 +30,7 @@ export function createBackupMaker(): BackupMaker {
   return Object.freeze({
     make(options, onProgress) {
       return new Promise((resolve, reject) => {
-        const made = new Worker(new URL(file, import.meta.url), {
+        const made = startLimitedWorker(new URL(file, import.meta.url), {
           workerData: options,
           resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 },
         })

@@ -1,8 +1,9 @@
 /**
  * Makes a backup of the data folder of a running or stopped gateway. Each tenant is copied as of one instant
  * through a connection of its own, so that no writer waits; the small files are copied beside it. The copies
- * are verified on request. The backup gets its name only when all of it is on disk; the next backup deletes
- * interrupted ones. This code blocks, so the gateway runs it in a thread of its own.
+ * are read again and verified if the setting `backup.verify` or the command requires it. The backup gets its
+ * name only when all of it is on disk; the next backup deletes interrupted ones. Then `manifest.ts` deletes
+ * the backups beyond the number to keep. This code blocks, so the gateway runs it in a thread of its own.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'

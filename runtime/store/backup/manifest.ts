@@ -1,7 +1,7 @@
 /**
  * A backup is a folder with a manifest that states its content and time. A folder without a manifest, or with
- * a name that begins with a dot, is not a backup. Names sort by time. This file reads backups and deletes old
- * ones; it makes none.
+ * a name that begins with a dot, is not a backup. Names sort by time. This file reads backups, and decides
+ * which old ones to delete (`pruneBackups`, called by `backup.ts` after a new one); it makes none.
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

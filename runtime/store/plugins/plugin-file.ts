@@ -2,13 +2,16 @@
  * The SQLite file of one plugin: the data it derived from changes, its cursor, and its own records. It
  * commits with synchronous=NORMAL, because the log still has what a power cut takes away; cursor and derived
  * data roll back together. A damaged file is set aside and created anew, by the next start if the damage
- * shows later. No commit flushes: another thread checkpoints its WAL (`plugin-log.ts`).
+ * shows later. No commit flushes: another thread checkpoints its WAL (`plugin-log.ts`), and a plugin that
+ * acknowledges something waits for `flushed`.
  */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { PluginDatabase } from '#contract'
+import { createHeldCommits } from './held-commits.ts'
 import { type CopyBackFile, createPluginLog } from './plugin-log.ts'
 
 export interface PluginFile extends PluginDatabase {
@@ -28,14 +31,15 @@ export function openPluginFile(file: string, steps: readonly string[], copyBack:
   let isRenewed = false
   let database: BetterSqlite3.Database
   try {
-    database = open(file, steps)
+    database = openDatabase(file, steps)
   } catch (error) {
     if (!isDamage(error)) throw storeError(file, error)
     setAside(file)
     isRenewed = true
-    database = open(file, steps)
+    database = openDatabase(file, steps)
   }
   const log = createPluginLog(file, { database: () => database, copyBack })
+  const holding = createHeldCommits(() => database, log)
   const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   return Object.freeze({
     isRenewed,
@@ -45,31 +49,48 @@ export function openPluginFile(file: string, steps: readonly string[], copyBack:
       // being ended.
       const run = database.transaction(work as never).immediate as unknown as typeof work
       const looking: typeof work = (...given) => {
-        const result = run(...(given as never))
+        const result = holding.run(() => run(...(given as never)))
         log.look()
         return result
       }
       return looking
     },
+    holdCommits: holding.begin,
+    commit: holding.commit,
     async rest() {
       await new Promise((resolve) => setImmediate(resolve))
       await log.wait()
     },
+    async flushed() {
+      // Without a WAL, a checkpoint has flushed all of it.
+      const wal = await open(`${file}-wal`).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw storeError(file, error)
+      })
+      try {
+        await wal?.datasync()
+      } catch (error) {
+        throw storeError(file, error)
+      } finally {
+        await wal?.close()
+      }
+    },
     bytes: () => sizeOf(file) + sizeOf(`${file}-wal`),
     async reset() {
       await log.end()
+      holding.commit()
       database.close()
       for (const ending of endings) rmSync(file + ending, { force: true })
-      database = open(file, steps)
+      database = openDatabase(file, steps)
     },
     async close() {
       await log.close()
+      holding.end()
       database.close()
     },
   } satisfies PluginFile)
 }
 
-function open(file: string, steps: readonly string[]): BetterSqlite3.Database {
+function openDatabase(file: string, steps: readonly string[]): BetterSqlite3.Database {
   const database = new BetterSqlite3(file, { timeout: 10_000 })
   try {
     database.pragma('journal_mode = WAL')

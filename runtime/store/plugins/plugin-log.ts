@@ -16,6 +16,8 @@ import { walFrameBytes } from '#store/file/copy-back.ts'
 export type CopyBackFile = (file: string) => Promise<boolean>
 
 export interface PluginLog {
+  /** Whether the WAL is short and nothing checkpoints it, so a transaction may remain open. */
+  isShort(): boolean
   /** Call after a transaction. */
   look(): void
   /**
@@ -96,6 +98,7 @@ export function createPluginLog(
   const checking = setInterval(look, limits.pluginWalCheckMs.value).unref()
 
   return Object.freeze({
+    isShort: () => copying === undefined && room() < limits.pluginWalPages.value,
     look,
     async wait() {
       if (copying === undefined && failure === undefined) return

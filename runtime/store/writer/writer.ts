@@ -3,7 +3,7 @@
  * reports the outcome of each. When the writer dies, `onDeath` ends the process; systemd restarts it, and the
  * log makes that safe.
  */
-import { Worker } from 'node:worker_threads'
+import { startLimitedWorker } from '#base/process/limited-worker.ts'
 import { assert, GatewayError } from '#base/register/errors.ts'
 import type { Synchronous } from '#store/file/database.ts'
 import type { FromWriter, GroupMessage, ToWriter } from './writer-protocol.ts'
@@ -37,8 +37,8 @@ const nothing: WriteOutcome = { chunks: 0, logBytes: 0 }
 
 export function createWriter(onDeath: (error: unknown) => void): Writer {
   const file = import.meta.url.endsWith('.ts') ? './writer-thread.ts' : './writer-thread.js'
-  const worker = new Worker(new URL(file, import.meta.url), {
-    resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 },
+  const worker = startLimitedWorker(new URL(file, import.meta.url), {
+    resourceLimits: { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 128 },
   })
   const waiting = new Map<string, (message: FromWriter) => void>()
   let ending = false

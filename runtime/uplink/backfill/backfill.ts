@@ -1,7 +1,10 @@
 /**
- * The backfill lane: sends the observations of a span of commit times, slice by slice, from chunks and tails.
- * The slice length adapts to a target size; only the columns of a few streams and a few requests are in
- * memory. Entities deleted meanwhile are deleted at the centre after their history was sent.
+ * The backfill lane: sends the observations that were committed in a span of time, slice by slice. It reads
+ * them from chunks (folded history) and tails (observations that are not folded yet). The slice length adapts
+ * to a target size; only the columns of a few streams and a few requests are in memory.
+ *
+ * Sending the history of an entity that was deleted here re-creates the entity at the centre. Once the
+ * history of its slice is sent, the entity is deleted there again.
  */
 
 import { limits } from '#base/limits/limits.ts'

@@ -353,7 +353,8 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const lanes = [liveLane, backfillLane, () => budgetLane(bounding)].map(restarting)
 
   return Object.freeze({
-    status: (): UplinkStatus => statusOf({ ...ports, state }),
+    status: (): UplinkStatus =>
+      statusOf({ following, centres, gate: ports.gate, connectivity, measure, state }),
     /** Resolves once it is on disk. */
     async pause(isPaused: boolean): Promise<void> {
       state.isPaused = isPaused
@@ -373,7 +374,14 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       return true
     },
     /** Retries a refused step now, as far as it still applies. */
-    retry: createRefusedRetry({ ...ports, current, live: centres.live, deliverNow: deliverAll }),
+    retry: createRefusedRetry({
+      following,
+      current,
+      live: centres.live,
+      gate: ports.gate,
+      connectivity,
+      deliverNow: deliverAll,
+    }),
     async close(): Promise<void> {
       isClosed = true
       connectivity.close()

@@ -257,7 +257,8 @@ function openConnection(
     },
     isGateClosed: (lane) => gate.closedBy(lane) !== undefined,
   })
-  const gate = createGate({ ...ports, connectivity: () => connectivity }, options)
+  const { peer, windows, state, isHeld } = ports
+  const gate = createGate({ peer, clock, windows, state, isHeld, connectivity: () => connectivity }, options)
   return { gate, connectivity }
 }
 

@@ -1,7 +1,8 @@
 /**
  * Decides what to send of a backlog that exceeds its budget. Current values and changes other than
  * observations are always sent. First the oldest numbers are thinned, then numbers are dropped, oldest first,
- * then all observations, oldest first. Numbers beyond the maximum age are dropped without thinning. Pure.
+ * then all observations, oldest first. Numbers beyond the maximum age are dropped without thinning.
+ * `losses.ts` applies the decision to each slice, and counts what it removes. Pure.
  */
 
 /**

@@ -142,7 +142,9 @@ describe('notifications to an endpoint that is down', () => {
     })
     await vi.waitFor(() => expect(other.taken()).toHaveLength(300))
     expectEachOnceInOrder(other.taken(), 300)
-    expect(outbox.dispatcher.stats()).toMatchObject([{ endpoint: receiver.url(), waiting: 10 }])
+    await vi.waitFor(() =>
+      expect(outbox.dispatcher.stats()).toMatchObject([{ endpoint: receiver.url(), waiting: 10 }]),
+    )
     await other.down()
   })
 })

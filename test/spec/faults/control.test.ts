@@ -1,8 +1,12 @@
 /** Stop, restart and status of fault detection as its clients use them, and the streams that opt out. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { freePort } from '#test/kit/ports.ts'
-import { createFaultSite, patience, sensorId, streamId } from './stuck-site.ts'
+import { runSelvedge } from '#test/kit/process.ts'
+import { createFaultSite, observationId, patience, sensorId, streamId } from './stuck-site.ts'
 
 const port = await freePort()
 const searchPort = await freePort()
@@ -15,6 +19,7 @@ beforeAll(site.start)
 afterAll(site.end)
 
 const own = httpClient(`http://127.0.0.1:${port}`)
+const result = 'http://www.w3.org/ns/sosa/hasSimpleResult'
 const begin = Date.now() - 12 * 3_600_000
 const samples = (from: number, count: number, value: (i: number) => number) =>
   Array.from({ length: count }, (_, i) => [begin + (from + i) * 60_000, value(i)] as const)
@@ -140,5 +145,52 @@ describe('a stream whose sensor opts out', () => {
     await site.publish('b', [...varying(130, 10), ...equal(140, 25)])
     await vi.waitFor(async () => expect(await site.state('b')).toBe('fault'), patience)
     expect((await site.entity(streamId('b'))).id).toBe(streamId('b'))
+  })
+})
+
+describe('selvedge faults import', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'selvedge-originals-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const row = (i: number, value: string) =>
+    `${new Date(begin - 86_400_000 + i * 60_000).toISOString()},${value}\n`
+  const rows = Array.from({ length: 300 }, (_, i) => row(i, (20 + (i % 5) / 10).toFixed(1)))
+  const run = async () => {
+    const args = ['faults', 'import', folder, '--url', site.gateway().httpUrl, '--json']
+    const { code, stdout, stderr } = await runSelvedge(args)
+    return { code, facts: JSON.parse(stdout) as Record<string, unknown>, stderr }
+  }
+  const history = async () => {
+    const path = `/ngsi-ld/v1/temporal/entities/${observationId('d')}?options=temporalValues&timerel=before`
+    const query = `&timeAt=${new Date(begin).toISOString()}&attrs=${encodeURIComponent(result)}`
+    const answer = await site.client().get(path + query)
+    return (answer.json() as Record<string, { values: unknown[] }>)[result]!.values
+  }
+
+  it('adds each value of the files once, names malformed lines, and lets the detector learn', async () => {
+    await site.publish('d', varying(0, 30))
+    await vi.waitFor(async () => expect(await site.state('d')).toBe('normal'), patience)
+    const name = sensorId('d').replaceAll(':', '_')
+    writeFileSync(join(folder, `${name}.csv`), `time,value\n${rows.join('')}${row(300, 'broken')}`)
+    writeFileSync(join(folder, 'urn_nobody.csv'), `time,value\n${rows[0]!}`)
+    const first = await run()
+    expect(first).toMatchObject({ code: 1, facts: { values: 300, learning: [sensorId('d')], problems: 2 } })
+    expect(first.stderr).toContain(`${name}.csv line 302: the second column must be a number, got "broken"`)
+    expect(first.stderr).toContain('urn_nobody.csv: no Sensor')
+    expect(await history()).toHaveLength(300)
+    rmSync(join(folder, 'urn_nobody.csv'))
+    writeFileSync(join(folder, `${name}.csv`), `time,value\n${rows.join('')}`)
+    expect(await run()).toMatchObject({ code: 0, facts: { values: 300, problems: 0 } })
+    expect(await history()).toHaveLength(300)
+    await vi.waitFor(async () => {
+      const { data } = await status(`?sensorID=${sensorId('d')}`)
+      expect(data).toMatchObject({ training: null, state: 'normal' })
+    }, patience)
+    // A thread has chosen the approach of a detector that learned so many values.
+    expect(site.gateway().output()).not.toContain('choosing an approach')
+    // Late values are history: they are not judged.
+    expect(await site.faults('d')).toEqual([])
+    // The detector knows the values of the files: 300 before, 30 of the stream.
+    await site.publish('d', equal(31, 8))
+    await vi.waitFor(async () => expect(await site.state('d')).toBe('fault'), patience)
   })
 })

@@ -3,7 +3,7 @@
  * its stream and a verdict, each once, through kills.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createFaultSite, observationId, patience, sensorId, streamId } from './stuck-site.ts'
+import { createFaultSite, observationId, patience, sensorId, streamId, yesterday } from './stuck-site.ts'
 
 const selvedge = 'urn:selvedge:ns:'
 const fd = 'https://w3id.org/iot/fd/'
@@ -19,7 +19,7 @@ const equal = (from: number, count: number, value = 25.5) =>
   Array.from({ length: count }, (_, i) => [from + i * minute, value] as const)
 
 describe('a sensor that sticks', () => {
-  const begin = Date.now() - 300 * minute
+  const begin = yesterday()
   const stuck = begin + 120 * minute
   const healed = stuck + 10 * minute
 
@@ -57,11 +57,13 @@ describe('a sensor that sticks', () => {
     await site.publish('a', varying(healed, 1))
     await vi.waitFor(async () => expect(await site.state('a')).toBe('recovering'), patience)
     await site.killAndStart()
-    await site.publish('a', varying(healed + minute, 60))
+    await site.publish('a', varying(healed + minute, 70))
     await vi.waitFor(async () => expect(await site.state('a')).toBe('normal'), patience)
     const faults = await site.faults('a')
     expect(faults.map(({ id }) => id)).toEqual([`urn:ngsi-ld:Fault:a:temperature:${stuck}`])
     expect(faults[0]![`${selvedge}end`]).toMatchObject({ value: { '@type': 'DateTime' } })
+    const expiresAt = (await site.entity(`${faults[0]!.id}?options=sysAttrs`))['expiresAt'] as unknown
+    expect(Date.parse(expiresAt as string)).toBeGreaterThan(Date.now() + 29 * 24 * 60 * minute)
     const observation = await site.entity(observationId('a'))
     expect(observation).toMatchObject({
       [`${fd}hasVerdict`]: { value: 'ok' },

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createSeededRandom } from '#statistics/seeded-random.ts'
-import { type Attributes, createFaultSite, observationId, patience } from './stuck-site.ts'
+import { type Attributes, createFaultSite, observationId, patience, yesterday } from './stuck-site.ts'
 
 const selvedge = 'urn:selvedge:ns:'
 const fd = 'https://w3id.org/iot/fd/'
@@ -19,7 +19,7 @@ beforeAll(site.start)
 afterAll(site.end)
 
 const minute = 60_000
-const begin = Date.now() - 400 * minute
+const begin = yesterday()
 
 /** A slow course with noise, which never has equal neighbours. */
 function varying(count: number): (readonly [number, number])[] {

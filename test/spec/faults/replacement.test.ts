@@ -79,4 +79,14 @@ describe('a broken sensor among its neighbours', () => {
     // Its neighbours show a bias too.
     expect(faults.map((one) => one['urn:selvedge:ns:class']!.value)).toContain('stuck')
   })
+
+  it('is not replaced any longer when its detection is stopped', async () => {
+    await whileSending(2000, true, async () => {
+      await vi.waitFor(async () => expect(await virtualStatus()).toBe(200), patience)
+      const stop = `/faults/api/stopFaultDetection?sensorID=${sensorId('north')}`
+      expect((await site.client().get(stop)).status).toBe(200)
+      await vi.waitFor(async () => expect(await virtualStatus()).toBe(404), patience)
+    })
+    expect(await site.state('north')).toBe('stopped')
+  })
 })

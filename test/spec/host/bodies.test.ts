@@ -18,6 +18,7 @@ it('can be read late, and twice', async () => {
       has: () => true,
       ofPrefix: () => undefined,
       status: () => ({}),
+      readsStreams: () => false,
       async fetch(_name, _request, environment) {
         await delay(50)
         const first = await environment.body()

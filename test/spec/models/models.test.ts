@@ -118,6 +118,18 @@ describe('the process of the models', () => {
     },
   )
 
+  it('leaves it to the gateway to stop it when all processes of a group are signalled', async () => {
+    writeModel(uploaded())
+    await open()
+    await models.run('linear', row(1, 0, 0), 1)
+    const { pid } = models.status()
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pid!, signal)
+    expect([...(await models.run('linear', row(2, 0, 0), 1))]).toEqual([2.5])
+    expect(models.status().pid).toBe(pid)
+    await models.close()
+    expect(logged.filter(({ event }) => event === 'inference.ended')).toEqual([])
+  })
+
   it('is killed if a call takes too long, and the model is off after several times', async () => {
     // 60 products of 512 rows with a matrix of 512 x 512: eight thousand million multiplications.
     const size = 512
@@ -177,6 +189,45 @@ describe('the process of the models', () => {
         ),
       )
       .toEqual([2.5])
+  })
+
+  it('is killed while a call takes more memory than the ceiling', async () => {
+    // A file of some kB whose product has 4096 x 4096 numbers for each row: 64 MB, of 24 rows 1.5 GB.
+    const size = 4096
+    const ones = new Float32Array(size).fill(1)
+    const graph = {
+      nodes: [
+        { operator: 'MatMul', inputs: ['column', 'row'], outputs: ['square'] },
+        { operator: 'Unsqueeze', inputs: ['x', 'axis'], outputs: ['rows'] },
+        { operator: 'Mul', inputs: ['square', 'rows'], outputs: ['squares'] },
+        {
+          operator: 'ReduceMax',
+          inputs: ['squares'],
+          outputs: ['y'],
+          attributes: { axes: [2], keepdims: 0 },
+        },
+        { operator: 'ReduceMax', inputs: ['y'], outputs: ['z'], attributes: { axes: [1], keepdims: 1 } },
+      ],
+      weights: [
+        { name: 'column', sizes: [size, 1], values: ones },
+        { name: 'row', sizes: [1, size], values: ones },
+        { name: 'axis', sizes: [1], values: BigInt64Array.of(2n) },
+      ],
+      inputs: [{ name: 'x', sizes: [1] }],
+      outputs: [{ name: 'z', sizes: [1] }],
+    }
+    writeModel(uploaded(), {
+      name: 'greedy',
+      graph,
+      golden: { tolerance: 1e-5, vectors: [{ input: [1], output: [1] }] },
+      document: {
+        inputs: [{ name: 'x', shape: [null, 1] }],
+        outputs: [{ name: 'z', shape: [null, 1] }],
+      },
+    })
+    await open()
+    setLimit('inferenceBytesMax', 400 * 1024 * 1024)
+    await expect(models.run('greedy', new Float32Array(24).fill(1), 24)).rejects.toThrow(/memory: \d+ bytes/)
   })
 })
 

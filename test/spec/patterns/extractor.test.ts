@@ -8,11 +8,23 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import {
+  at,
+  begin,
+  iotStream,
+  iso,
+  minute,
+  patience,
+  patternSite,
+  propertyId,
+  sosa,
+  streamEntities,
+  summary,
+  to,
+  value,
+} from './pattern-site.ts'
 
-const sosa = 'http://www.w3.org/ns/sosa/'
-const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-patterns-'))
-const patience = { interval: 100, timeout: 60_000 }
 
 let gateway: GatewayProcess
 const client = () => httpClient(gateway.httpUrl)
@@ -35,41 +47,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const value = (given: unknown, more: object = {}) => ({ type: 'Property', value: given, ...more })
-const to = (object: string) => ({ type: 'Relationship', object })
-const propertyId = (name: string): string => `urn:ngsi-ld:ObservableProperty:${name}`
-
-/** The entities of a stream of a property at a place. */
-const streamEntities = (name: string, property: string, place: readonly [number, number]) => [
-  {
-    id: `urn:ngsi-ld:Sensor:${name}`,
-    type: `${sosa}Sensor`,
-    [`${sosa}observes`]: to(propertyId(property)),
-    location: { type: 'GeoProperty', value: { type: 'Point', coordinates: place } },
-  },
-  {
-    id: `urn:ngsi-ld:IotStream:${name}`,
-    type: `${iotStream}IotStream`,
-    [`${iotStream}generatedBy`]: to(`urn:ngsi-ld:Sensor:${name}`),
-  },
-  {
-    id: `urn:ngsi-ld:StreamObservation:${name}`,
-    type: `${iotStream}StreamObservation`,
-    [`${iotStream}belongsTo`]: to(`urn:ngsi-ld:IotStream:${name}`),
-  },
-]
-
-async function create(entities: readonly object[]): Promise<void> {
-  const made = await client().send('POST', '/ngsi-ld/v1/entityOperations/create', entities)
-  expect(made.status).toBe(201)
-}
-
-async function observe(name: string, given: unknown, time: number): Promise<void> {
-  const path = `/ngsi-ld/v1/entities/urn:ngsi-ld:StreamObservation:${name}/attrs`
-  const result = value(given, { observedAt: new Date(time).toISOString() })
-  const answer = await client().send('POST', path, { [`${sosa}hasSimpleResult`]: result })
-  expect(answer.status).toBeLessThan(300)
-}
+const { create, observe, events, register } = patternSite(client)
 
 /** Two classes by the direction in which two streams vary: together, or only the second. */
 const mixture = {
@@ -92,43 +70,12 @@ const mixture = {
 }
 const labels = ['Together', 'Alone']
 
-interface Event {
-  readonly id: string
-  readonly [name: string]: unknown
-}
-
-async function events(stream: string): Promise<readonly Event[]> {
-  const q = encodeURIComponent(`iot-stream:detectedFrom=="urn:ngsi-ld:IotStream:${stream}"`)
-  const answer = await client().get(`/ngsi-ld/v1/entities?type=Event&q=${q}&limit=1000&options=sysAttrs`)
-  expect(answer.status).toBe(200)
-  return answer.json() as readonly Event[]
-}
-
-const at = (event: Event, name: string): unknown =>
-  ((event[`${iotStream}${name}`] as { value: { '@value'?: string } }).value['@value'] ??
-    (event[`${iotStream}${name}`] as { value: unknown }).value) as unknown
-
-/** Start, end and label of each Event, in order of the ends. */
-const summary = (list: readonly Event[]) =>
-  list
-    .map((event) => [at(event, 'windowStart'), at(event, 'windowEnd'), at(event, 'label')])
-    .sort((a, b) => (String(a[1]) < String(b[1]) ? -1 : 1))
-
-const minute = 60_000
-const begin = Date.UTC(2026, 4, 4, 8)
-const iso = (minutes: number): string =>
-  new Date(begin + minutes * minute).toISOString().replace('.000Z', 'Z')
-
-async function register(body: object): Promise<{ id: string; subscriptionId: string }> {
-  const answer = await client().send('POST', '/patterns/api/model', body)
-  expect(answer.status).toBe(201)
-  return answer.json() as { id: string; subscriptionId: string }
-}
-
 async function model(id: string) {
   const answer = await client().get(`/patterns/api/model/${id}`)
   expect(answer.status).toBe(200)
-  return answer.json() as { readonly status: { readonly observationSubscriptionId: string } }
+  return answer.json() as {
+    readonly status: { readonly observationSubscriptionId: string; readonly groups: number }
+  }
 }
 
 describe('the pattern extractor', () => {
@@ -243,11 +190,12 @@ describe('the pattern extractor', () => {
       ...streamEntities('c1', 'c-flow', [10.6, 56.1]),
       ...streamEntities('c2', 'c-speed', [10.6, 56.1]),
     ])
-    await register({
+    const { id } = await register({
       observableProperties: [propertyId('c-flow'), propertyId('c-speed')],
       model: mixture,
       temporal: { window: 2 },
     })
+    await vi.waitFor(async () => expect((await model(id)).status.groups).toBe(1), patience)
     const notify = async (purpose: string, body: unknown): Promise<void> => {
       const answer = await client().send('POST', `/patterns/api/notification/${purpose}`, body)
       expect([answer.status, answer.json()]).toEqual([200, {}])

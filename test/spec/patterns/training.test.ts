@@ -37,11 +37,15 @@ function valuesOf(name: string): { time: number; value: number }[] {
   })
 }
 
-beforeAll(async () => {
+async function start(): Promise<void> {
   gateway = await startGatewayProcess({
     dataFolder: join(folder, 'data'),
     env: { SELVEDGE_MQTT_PORT: 'off', SELVEDGE_PATTERNS_ENABLED: 'true', TZ: 'UTC' },
   })
+}
+
+beforeAll(async () => {
+  await start()
   for (const name of ['flow', 'speed']) {
     const [stream, observation] = [`urn:ngsi-ld:IotStream:${name}`, `urn:ngsi-ld:StreamObservation:${name}`]
     const to = (object: string) => ({ type: 'Relationship', object })
@@ -97,8 +101,9 @@ async function started(body: object): Promise<Training> {
   return training
 }
 
-async function ended(body: object): Promise<Training> {
-  const { id } = await started(body)
+const ended = async (body: object): Promise<Training> => endOf((await started(body)).id)
+
+function endOf(id: string): Promise<Training> {
   return vi.waitFor(async () => {
     const training = (await client().get(`${path}/${id}`)).json() as Training
     expect(['trained', 'failed']).toContain(training.state)
@@ -176,6 +181,18 @@ describe('a training', () => {
     expect(next.state).toBe('trained')
     const all = (await client().get(path)).json() as { count: number; result: Training[] }
     expect(all.result.map((one) => one.id)).toContain(next.id)
+  })
+
+  it('survives a kill: an interrupted one runs again, and a result stays', async () => {
+    const body = { ...request, method: 'k-means', components: 2 }
+    const before = await ended(body)
+    const { id } = await started({ ...body, seed: 2, temporal: { window: 12, step: 1 } })
+    await gateway.kill()
+    await start()
+    expect(await endOf(id)).toMatchObject({ id, state: 'trained', progress: 1 })
+    expect(await endOf(before.id)).toEqual(before)
+    expect((await client().send('DELETE', `${path}/${id}`, undefined)).status).toBe(204)
+    expect((await client().get(`${path}/${id}`)).status).toBe(404)
   })
 
   it.each([

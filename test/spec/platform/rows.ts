@@ -14,8 +14,6 @@ export type Absence =
   | { readonly type: string }
   /** A query parameter that is rejected. */
   | { readonly parameter: string }
-  /** A variable that is accepted and reported as belonging to an absent component. */
-  | { readonly variable: string }
 
 interface BuiltRow {
   readonly component: string
@@ -44,8 +42,6 @@ const absent = (component: string, says: string, absence: Absence): AbsentRow =>
   absent: absence,
 })
 const route = (method: string, path: string): Absence => ({ route: [method, path] })
-const variable = (component: string, name: string, says: string): AbsentRow =>
-  absent(component, `${name}: ${says}`, { variable: name })
 
 const orchestrator = 'orchestrator'
 const quality = 'quality analyser'
@@ -58,6 +54,15 @@ const parameters = 'plugins/virtual-sensors/requests/parameters.test.ts'
 const replaced = [replacement, 'is replaced: the description comes at once, predictions follow'] as const
 const stopped = [replacement, 'loses its replacement with all entities and subscriptions'] as const
 const unknown = [requests, '%s with an id that does not exist is answered with 404'] as const
+const proxied = [
+  'test/spec/orchestrator/proxy.test.ts',
+  'forwards every method with status and headers',
+] as const
+const labelled = ['test/spec/orchestrator/proxy.test.ts', 'answers its root and its version'] as const
+const variables = [
+  'runtime/config/load/load.test.ts',
+  'take the variables of the original orchestrator',
+] as const
 const remote = ['test/spec/virtual-sensors/remote.test.ts', 'publishes at the remote broker'] as const
 
 export const rows = {
@@ -72,22 +77,13 @@ export const rows = {
     ),
     append: built('POST /ngsi-ld/v1/entities/{id}/attrs/ takes the entity without id and type after a 409'),
     delete: built('DELETE /ngsi-ld/v1/entities/{id}: 204, 404'),
-    orchestratorNgsi: absent(
-      orchestrator,
-      'any NGSI-LD method, redirected to the MDR and tracked',
-      route('GET', '/orchestrator/ngsi-ld/v1/entities'),
-    ),
-    orchestratorNotify: absent(
-      orchestrator,
-      'POST /notify takes notifications for AMQP',
-      route('POST', '/notify'),
-    ),
-    orchestratorRoot: absent(orchestrator, 'GET / answers', route('GET', '/orchestrator/')),
-    orchestratorVersion: absent(
-      orchestrator,
-      'GET /version gives the version label',
-      route('GET', '/version'),
-    ),
+    orchestratorNgsi: tested(orchestrator, 'any NGSI-LD method, redirected to the MDR and tracked', proxied),
+    orchestratorNotify: tested(orchestrator, 'POST /notify takes notifications for AMQP', [
+      'test/spec/orchestrator/subscriptions.test.ts',
+      'acknowledges a notification that is stored, and explains what it rejects',
+    ]),
+    orchestratorRoot: tested(orchestrator, 'GET / answers', labelled),
+    orchestratorVersion: tested(orchestrator, 'GET /version gives the version label', labelled),
     ranking: built('GET /ngsi-ld/v1/entities?type=&weights= gives a ranked array', 'ranking'),
     indexing: built('the NGSI-LD query interface over registered brokers', 'indexing'),
     search: built('GraphQL by POST, and an IDE at its root', 'search enabler'),
@@ -133,11 +129,10 @@ export const rows = {
   },
   Events: {
     notification: built('the MDR notifies a subscriber of an entity that was created or changed and matches'),
-    queued: absent(
-      orchestrator,
-      'a notification goes to an AMQP exchange named as the subscription',
-      route('POST', '/notify'),
-    ),
+    queued: tested(orchestrator, 'a notification goes to an AMQP exchange named as the subscription', [
+      'test/spec/orchestrator/amqp.test.ts',
+      'serves a client of the original: the id as text, then a transient fanout exchange of that name',
+    ]),
     streamFailed: absent(orchestrator, 'the failure of a subscribed stream is reported with alternatives', {
       subscription: 'notify',
     }),
@@ -198,11 +193,11 @@ export const rows = {
     shards: built('sharding takes four database instances: here one file is enough', 'indexing'),
   },
   Configuration: {
-    amqpHost: variable(orchestrator, 'PLATFORM_AMQP_HOST', 'the AMQP server'),
-    cacheHost: variable(orchestrator, 'PLATFORM_CACHE_HOST', 'the cache of running subscriptions'),
-    brokerUrl: variable(orchestrator, 'NGSILD_BROKER_URL', 'the MDR'),
-    serverPort: variable(orchestrator, 'HTTP_SERVER_PORT', 'where it listens'),
-    referenceUrl: variable(orchestrator, 'HTTP_REFERENCE_URL', 'where notifications are sent'),
+    amqpHost: tested(orchestrator, 'PLATFORM_AMQP_HOST: the AMQP server', variables),
+    cacheHost: tested(orchestrator, 'PLATFORM_CACHE_HOST: the cache of running subscriptions', variables),
+    brokerUrl: tested(orchestrator, 'NGSILD_BROKER_URL: the MDR', variables),
+    serverPort: tested(orchestrator, 'HTTP_SERVER_PORT: where it listens', variables),
+    referenceUrl: tested(orchestrator, 'HTTP_REFERENCE_URL: where notifications are sent', variables),
     version: built('VERSION: the debug label', 'search enabler'),
     orchestratorUrl: built(
       'PLATFORM_ORCHESTRATOR_URL: the NGSI-LD endpoint that it queries',

@@ -1,6 +1,6 @@
 /**
- * The callback of the analyser: bodies in all forms that brokers and clients send, and who may send them. A
- * body without a secret is a write by its sender, who needs the token of the gateway.
+ * The callbacks of the analyser and of fault detection: bodies in all forms that brokers and clients send, and
+ * who may send them. A body without a secret is a write by its sender, who needs the token of the gateway.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,12 @@ let token: string
 beforeAll(async () => {
   gateway = await startGatewayProcess({
     dataFolder: join(folder, 'data'),
-    env: { SELVEDGE_HOST: '0.0.0.0', SELVEDGE_MQTT_PORT: 'off', SELVEDGE_QUALITY_ENABLED: 'true' },
+    env: {
+      SELVEDGE_HOST: '0.0.0.0',
+      SELVEDGE_MQTT_PORT: 'off',
+      SELVEDGE_QUALITY_ENABLED: 'true',
+      SELVEDGE_FAULTS_ENABLED: 'true',
+    },
   })
   token = readFileSync(join(folder, 'data', 'http-token'), 'utf8').trim()
 })
@@ -110,6 +115,59 @@ describe('the callback', () => {
     expect((await send('/callback', 'text')).status).toBe(400)
     const found = await client().get('/ngsi-ld/v1/entities/urn:ngsi-ld:IotStream:nobody', bearer())
     expect(found.status).toBe(404)
+  })
+
+  it.each(['/callback', '/callback/', '/callback//', '/callback/.', '/callback/%2e%2e/callback/'])(
+    'refuses a body without a secret from a sender without the token: %s',
+    async (path) => {
+      const answer = await send(path, { ...stream('foreign'), '@context': [core, prefixes] }, {})
+      expect(answer.status).toBe(401)
+      const entity = await client().get('/ngsi-ld/v1/entities/urn:ngsi-ld:IotStream:foreign', bearer())
+      expect(entity.status).toBe(404)
+    },
+  )
+
+  it('refuses bodies of too many entities, or nested too deep, before reading them', async () => {
+    const many = await send(
+      '/callback',
+      Array.from({ length: 1001 }, () => ({})),
+    )
+    expect([many.status, many.text]).toEqual([400, expect.stringContaining('at most 1000')])
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+    const answer = await client().ask('POST', '/patterns/api/model/train', { headers: bearer(), body: deep })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('nested deeper')])
+  })
+})
+
+describe('the callbacks of fault detection, by the original paths', () => {
+  const post = (path: string, body: unknown, headers: Record<string, string> = bearer()) =>
+    client().ask('POST', `/faults/monitoring/callback/${path}`, { headers, body })
+  const sensor = (name: string) => ({
+    id: `urn:ngsi-ld:Sensor:${name}`,
+    type: 'sosa:Sensor',
+    '@context': prefixes,
+  })
+  const status = async (name: string) =>
+    (await client().get(`/ngsi-ld/v1/entities/urn:ngsi-ld:Sensor:${name}`, bearer())).status
+
+  it('write what a sender with the token sends without a secret', async () => {
+    for (const [path, body] of [
+      ['sensor', sensor('bare')],
+      ['observation', [sensor('listed')]],
+      ['qoi', notification([sensor('notified')])],
+    ] as const) {
+      const answer = await post(path, body)
+      expect([answer.status, answer.text]).toEqual([200, 'OK'])
+    }
+    for (const name of ['bare', 'listed', 'notified']) expect(await status(name)).toBe(200)
+  })
+
+  it('reject a sender without the token, a wrong secret, and a body without entities', async () => {
+    expect((await post('sensor', sensor('nobody'), {})).status).toBe(401)
+    expect((await post('sensor/0123456789', sensor('nobody'), {})).status).toBe(401)
+    expect((await post('sensor/0123456789', sensor('nobody'))).status).toBe(401)
+    expect((await post('sensor', notification([]))).status).toBe(400)
+    expect(await status('nobody')).toBe(404)
   })
 })
 

@@ -29,8 +29,11 @@ const sources = ['north', 'middle', 'south']
 let gateway: GatewayProcess
 const client = () => httpClient(gateway.httpUrl)
 const near = neighbourhoodOf(client)
-const start = () =>
-  startGatewayProcess({ dataFolder: join(folder, 'data'), env: { SELVEDGE_MQTT_PORT: 'off' } })
+const start = (limits = '') =>
+  startGatewayProcess({
+    dataFolder: join(folder, 'data'),
+    env: { SELVEDGE_MQTT_PORT: 'off', ...(limits !== '' && { SELVEDGE_LIMITS: limits }) },
+  })
 
 async function call(name: string, body: object): Promise<Envelope> {
   const answer = await client().send('POST', `/virtual-sensors/api/${name}`, body)
@@ -176,6 +179,17 @@ describe('a broken sensor', () => {
     expect(again.status).toBe(404)
     expect(again.json()).toMatchObject({ status: 'error', success: false })
     expect((await call('list', {})).data).toEqual({})
+  })
+
+  it('is trained again after a failure, without another request', async () => {
+    await gateway.stop()
+    gateway = await start('virtualTrainingMs=1,virtualRetrainMs=200')
+    await call('replaceBrokenSensor', { sensorID: broken })
+    for (const _ of [1, 2]) await gateway.event('virtual-sensors.training-failed')
+    await gateway.kill()
+    gateway = await start('virtualRetrainMs=200')
+    expect(await running(virtual)).toMatchObject({ error: null })
+    await call('stopVirtualSensor', { sensorID: broken })
   })
 })
 

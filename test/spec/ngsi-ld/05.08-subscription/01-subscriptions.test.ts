@@ -98,12 +98,23 @@ describe('a new subscription', () => {
     expect(read).toMatchObject({ subscriptionName: 'old', expiresAt: expect.any(String) })
   })
 
+  // The orchestrator receives the notifications of such a subscription itself.
+  const unaddressed: readonly (readonly [text: string, body: object, detail: RegExp])[] = [
+    ['no notification', { ...minimal, notification: undefined }, /notification/],
+    ['no endpoint', { ...minimal, notification: {} }, /endpoint/],
+  ]
+  it.each(process.env['SELVEDGE_SPEC_THROUGH'] === undefined ? unaddressed : [])(
+    'with %s shall be 400 with a reason',
+    async (_, body, detail) => {
+      const refused = await gateway.send('POST', path, body)
+      expect([refused.status, refused.text]).toEqual([400, expect.stringMatching(detail)])
+    },
+  )
+
   it.each([
     ['no type', { ...minimal, type: undefined }, /type/],
     ['neither entities nor watchedAttributes', { ...minimal, entities: undefined }, /entities/],
     ['entities without type', { ...minimal, entities: [{ id: 'urn:x:1' }] }, /entities\[0\].type/],
-    ['no notification', { ...minimal, notification: undefined }, /notification/],
-    ['no endpoint', { ...minimal, notification: {} }, /endpoint/],
     [
       'an endpoint that is not a URI',
       { ...minimal, notification: { endpoint: { uri: 'nowhere' } } },

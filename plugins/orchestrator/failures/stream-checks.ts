@@ -1,0 +1,264 @@
+/**
+ * Checks subscribed streams one after the other: reads their present state at the broker, compares it with
+ * what their clients were notified of, and stores a notice for each difference. The notice and the record of
+ * it are stored in one transaction, so a kill neither repeats nor loses one.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import type { NotificationOutbox } from '#plugins/orchestrator/notifications/notification-outbox.ts'
+import { type Alternatives, isVirtualSensor } from './alternatives.ts'
+import {
+  failureNotice,
+  healthOf,
+  noticeId,
+  type OpenFailure,
+  recoveryNotice,
+  type StreamFailure,
+} from './failure-notices.ts'
+import type { FailureStatements, WatchedStream } from './failure-statements.ts'
+import type { DescribedStream, StreamReading } from './stream-reading.ts'
+
+export interface StreamChecksPorts {
+  readonly table: FailureStatements
+  readonly outbox: Pick<NotificationOutbox, 'append'>
+  readonly reading: StreamReading
+  readonly alternatives: Alternatives
+  /** The body of a subscription, and the context of its names. Undefined if it ended or is not watched. */
+  readonly subscription: (
+    id: string,
+  ) => { readonly body: JsonObject; readonly context: JsonObject } | undefined
+  /** A subscription selects observations of a stream that does not exist. */
+  readonly missing: (stream: string, subscription: string) => void
+  /** A notice was stored. */
+  readonly noted: () => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+/** Checks take at most a quarter of the time. */
+const restPerCheck = 3
+
+export function createStreamChecks(ports: StreamChecksPorts) {
+  const { table, outbox, reading, alternatives, subscription, missing, noted, clock, log, signal } = ports
+  /** Streams go before subscriptions, since they may have failed. */
+  const streams = new Set<string>()
+  const subscriptions = new Set<string>()
+  /** Their last check failed. */
+  const failedStreams = new Set<string>()
+  const failedSubscriptions = new Set<string>()
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<void> | undefined
+  let trouble: string | undefined
+  /** Why no stream is available; undefined while the broker answers. */
+  let outage: StreamFailure | undefined
+  /** Streams that are not watched because of the ceiling, by subscription. */
+  const unwatched = new Map<string, number>()
+
+  function wake(): void {
+    if (signal.aborted) return
+    running ??= run().finally(() => {
+      running = undefined
+      if (streams.size + subscriptions.size > 0) wake()
+    })
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      const [queue, id] = next()
+      if (id === undefined) return
+      queue.delete(id)
+      const begunAt = clock.monotonic()
+      try {
+        await (queue === streams ? checkStream(id) : resolve(id))
+        trouble = undefined
+      } catch (error) {
+        if (signal.aborted) return
+        trouble = (error as Error).message
+        retryLater(queue, id)
+      }
+      const restMs = Math.min(
+        restPerCheck * (clock.monotonic() - begunAt),
+        limits.orchestratorCheckRestMs.value,
+      )
+      await delay(restMs, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  /** Others are checked meanwhile. */
+  function retryLater(queue: Set<string>, id: string): void {
+    const later = queue === streams ? failedStreams : failedSubscriptions
+    later.add(id)
+    timer ??= setTimeout(retry, limits.orchestratorRecheckMs.value).unref()
+  }
+
+  function retry(): void {
+    clearTimeout(timer)
+    timer = undefined
+    for (const id of failedStreams) streams.add(id)
+    for (const id of failedSubscriptions) subscriptions.add(id)
+    failedStreams.clear()
+    failedSubscriptions.clear()
+    wake()
+  }
+
+  function next(): readonly [Set<string>, string | undefined] {
+    const queue = streams.size > 0 ? streams : subscriptions
+    return [queue, queue.values().next().value]
+  }
+
+  /** Checks a stream for all its subscriptions. */
+  async function checkStream(stream: string): Promise<void> {
+    const rows = table.ofStream(stream)
+    if (rows.length === 0) return
+    if (outage === undefined) await settleAll(rows)
+    else for (const row of rows) if (row.failure === undefined) await failed(row, outage)
+  }
+
+  /** Finds the streams of a subscription, and checks them. */
+  async function resolve(id: string): Promise<void> {
+    const given = subscription(id)
+    if (given === undefined || outage !== undefined) return
+    const selected = await reading.selected(given.body, given.context)
+    const described = await reading.describe(selected.keys())
+    unwatched.delete(id)
+    for (const [stream, observation] of selected) {
+      const one = described.get(stream)
+      if (one === undefined) missing(stream, id)
+      if (one === undefined || subscription(id) === undefined) continue
+      const isKnown = table.get(id, stream) !== undefined
+      if (!isKnown && table.count() >= limits.orchestratorWatchedMax.value) {
+        unwatched.set(id, (unwatched.get(id) ?? 0) + 1)
+        continue
+      }
+      table.put({ subscription: id, stream, observation, sensor: one.sensor, facts: one.facts })
+    }
+    const rows = table.ofSubscription(id)
+    const existing = await settleAll(rows, described)
+    // A stream that exists and is not selected any more is not watched.
+    for (const { stream, observation } of rows)
+      if (existing.has(stream) && !selected.has(stream) && (observation === '' || existing.has(observation)))
+        table.removeStream(id, stream)
+  }
+
+  /** Compares rows with the present state. Returns the ids of the entities that exist. */
+  async function settleAll(
+    rows: readonly WatchedStream[],
+    known: ReadonlyMap<string, DescribedStream> = new Map(),
+  ): Promise<ReadonlySet<string>> {
+    const described = new Map([
+      ...known,
+      ...(await reading.describe(rows.map(({ stream }) => stream).filter((id) => !known.has(id)))),
+    ])
+    const observations = new Set(await reading.observations(rows.map(({ observation }) => observation)))
+    for (const row of rows) {
+      const isObserved = row.observation === '' || observations.has(row.observation)
+      await settle(row, isObserved ? described.get(row.stream) : undefined)
+    }
+    return new Set([...described.keys(), ...observations])
+  }
+
+  async function settle(row: WatchedStream, found: DescribedStream | undefined): Promise<void> {
+    const health = found && healthOf(found.entity, clock.now())
+    if (health?.kind === 'unsure') return
+    if (health?.kind === 'works') {
+      if (row.failure !== undefined) await recovered(row, row.failure, health.detail)
+      return
+    }
+    const { failure } = row
+    // A virtual sensor is withdrawn since the sensor that it replaced works again.
+    if (health === undefined && failure === undefined && isVirtualSensor(row.sensor))
+      table.removeStream(row.subscription, row.stream)
+    else if (failure === undefined) await failed(row, await failureOf(row, health?.at))
+    else if (!failure.isReplaced) await update(row, failure)
+  }
+
+  /** @param at when the state became fault; undefined for a stream that was deleted. */
+  async function failureOf({ stream }: WatchedStream, at: string | undefined): Promise<StreamFailure> {
+    if (at === undefined)
+      return { reason: 'deleted', detail: 'the stream was deleted', at: msToDateTime(clock.now()) }
+    const fault = await reading.faultOf(stream)
+    return {
+      reason: fault?.class === 'dropout' ? 'silence' : 'fault',
+      detail: fault?.detail ?? 'the state of the stream is fault',
+      at,
+    }
+  }
+
+  async function failed(row: WatchedStream, failure: StreamFailure): Promise<void> {
+    const { alternatives: found, isReplaced } =
+      failure.reason === 'source-unreachable'
+        ? { alternatives: [], isReplaced: true }
+        : await alternatives.of(row)
+    const open: OpenFailure = { ...failure, id: noticeId('StreamFailure'), isReplaced }
+    await append(row, failureNotice(row, failure, { id: open.id, alternatives: found }), open)
+    const { subscription: id, stream } = row
+    const { reason, detail } = failure
+    log.info('orchestrator.stream-failed', {
+      subscription: id,
+      stream,
+      reason,
+      detail,
+      alternatives: found.length,
+      ...(found[0] === undefined ? {} : { best: found[0].stream }),
+    })
+  }
+
+  /** Sends the alternatives once more when the virtual sensor of the failed one has its first value. */
+  async function update(row: WatchedStream, failure: OpenFailure): Promise<void> {
+    const { alternatives: found, isReplaced } = await alternatives.of(row)
+    if (!isReplaced) return
+    const id = noticeId('StreamFailure')
+    await append(row, failureNotice(row, failure, { id, alternatives: found, updates: failure.id }), {
+      ...failure,
+      isReplaced,
+    })
+  }
+
+  async function recovered(row: WatchedStream, { id }: OpenFailure, detail: string): Promise<void> {
+    await append(row, recoveryNotice(row, { failure: id, at: msToDateTime(clock.now()), detail }), undefined)
+    log.info('orchestrator.stream-recovered', { subscription: row.subscription, stream: row.stream, detail })
+  }
+
+  /** Stores a notice and what it says in one transaction. */
+  async function append(row: WatchedStream, notice: Buffer, failure: OpenFailure | undefined): Promise<void> {
+    if (subscription(row.subscription) === undefined) return
+    await outbox.append(row.subscription, notice, () => table.setFailure(row, failure))
+    noted()
+  }
+
+  return Object.freeze({
+    /** Checks a stream soon. */
+    checkStream(id: string): void {
+      streams.add(id)
+      wake()
+    },
+    /** Finds the streams of a subscription soon, and checks them. */
+    resolve(id: string): void {
+      subscriptions.add(id)
+      wake()
+    },
+    /** The broker does not answer, or answers again: then nothing is given. */
+    setOutage(reason: string | undefined): void {
+      outage =
+        reason === undefined
+          ? undefined
+          : { reason: 'source-unreachable', detail: reason, at: msToDateTime(clock.now()) }
+      for (const id of table.streams()) streams.add(id)
+      retry()
+    },
+    /** Streams that are not watched because of the ceiling. */
+    unwatched: () => [...unwatched.values()].reduce((sum, count) => sum + count, 0),
+    /** A subscription ended. */
+    forget: (id: string): void => void unwatched.delete(id),
+    trouble: () => trouble,
+    async close(): Promise<void> {
+      clearTimeout(timer)
+      await running?.catch(() => undefined)
+    },
+  })
+}

@@ -1,0 +1,72 @@
+/**
+ * The NGSI-LD interface of the orchestrator: a transparent proxy. Each request goes to the broker, a GET of
+ * entities with weights to the ranking, one for subscriptions to `subscriptions/`. Responses are cached, and
+ * requests are counted by client.
+ */
+import { GatewayError, toGatewayError } from '#base/register/errors.ts'
+import type { ForwardPort, ProxiedRequest, RouteEnvironment } from '#contract'
+import type { CachedRequest } from '#plugins/orchestrator/cache/cache-key.ts'
+import type { ResponseCache } from '#plugins/orchestrator/cache/response-cache.ts'
+import { clientOf } from '#plugins/orchestrator/clients/client-identity.ts'
+import type { Clients } from '#plugins/orchestrator/clients/clients.ts'
+import { resourceOf } from '#plugins/orchestrator/clients/used-resource.ts'
+import { withPlatformContext } from '#plugins/orchestrator/context/missing-context.ts'
+import type { ClientSubscriptions } from '#plugins/orchestrator/subscriptions/client-subscriptions.ts'
+import { failedAnswer } from './broker-errors.ts'
+import { plainHeaders } from './plain-headers.ts'
+import { isWrite, kindOf } from './request-kinds.ts'
+
+export interface ProxyPorts {
+  readonly broker: ForwardPort
+  readonly ranking: ForwardPort
+  readonly subscriptions: ClientSubscriptions
+  readonly cache: ResponseCache
+  readonly clients: Clients
+  /** Whether an address is that of the orchestrator itself. */
+  readonly isLoop: (address: string) => boolean
+}
+
+export function createProxy({ broker, ranking, subscriptions, cache, clients, isLoop }: ProxyPorts) {
+  const checkLoop = ({ address }: ForwardPort): void => {
+    if (isLoop(address))
+      throw new GatewayError('peer.loop', `${address} is the address of the orchestrator itself`)
+  }
+
+  async function responseTo(forwarded: ProxiedRequest, request: CachedRequest): Promise<Response> {
+    const { method, target, headers } = request
+    const kind = kindOf(method, target)
+    checkLoop(kind === 'ranked' ? ranking : broker)
+    if (kind === 'ranked') return ranking.forward(forwarded)
+    if (kind === 'subscriptions') return subscriptions.respond(forwarded, request)
+    if (!isWrite(method, target)) return cache.respond(forwarded, request)
+    const tenant = headers.get('ngsild-tenant') ?? ''
+    cache.noteWrite(tenant)
+    try {
+      return await broker.forward(await withPlatformContext(forwarded, request))
+    } finally {
+      cache.noteWrite(tenant)
+    }
+  }
+
+  return Object.freeze({
+    async respond(request: Request, environment: RouteEnvironment): Promise<Response> {
+      const { method, url } = request
+      const target = url.slice(url.indexOf('/', url.indexOf('://') + 3))
+      const headers = plainHeaders(request, environment)
+      const tenant = headers.get('ngsild-tenant') ?? ''
+      const client = clientOf(headers, environment.arrival)
+      const note = (status: number, location: string | null = null): void =>
+        clients.note({ tenant, client, method, resource: resourceOf(target, location), status })
+      try {
+        const response = await responseTo({ request, environment }, { method, target, headers })
+        const { status } = response
+        // Reading the headers of a response makes sending it slower.
+        note(status, status === 201 ? response.headers.get('location') : null)
+        return response
+      } catch (error) {
+        note(toGatewayError(error).entry.status)
+        return failedAnswer(error)
+      }
+    },
+  })
+}
