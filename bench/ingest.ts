@@ -2,12 +2,13 @@
  * `npm run bench -- ingest`: durable MQTT QoS 1 ingest through the whole pipeline, against what Mosquitto acknowledges
  * on the same core in the same run; slow flash; and bytes written per observation.
  */
+
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '#test/kit/ports.ts'
 import { type LoadFigures, medians, startPinned, underLoad } from './processes.ts'
 import {
   end,
-  freePort,
   layOutGateway,
   removeFolder,
   type Server,

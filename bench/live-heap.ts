@@ -2,8 +2,10 @@
  * The live heap of a gateway's main thread: what is left after a collection. Asked of the process by its inspector, which a
  * signal opens, so that nothing of the product is there for it.
  */
+
 import { setTimeout as pause } from 'node:timers/promises'
-import { freePort, type Server } from './servers.ts'
+import { freePort } from '#test/kit/ports.ts'
+import type { Server } from './servers.ts'
 
 export interface LiveHeap {
   /** What the gateway has to be started with. */

@@ -4,11 +4,13 @@
  * machine does falls on both. The CPU time per request does not depend on what else runs. With `--only amqp`,
  * notifications by AMQP alone.
  */
+
 import { Agent, request } from 'node:http'
+import { freePort } from '#test/kit/ports.ts'
 import { fill } from './fill.ts'
 import { benchAmqp } from './orchestrator-amqp.ts'
 import { percentile, pin, processCpuSeconds } from './processes.ts'
-import { freePort, layOutGateway, startGateway } from './servers.ts'
+import { layOutGateway, startGateway } from './servers.ts'
 import { stationId, stationType } from './site.ts'
 
 const stations = 2000

@@ -5,9 +5,9 @@
  */
 import { type ChildProcess, execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { freePort } from '#test/kit/ports.ts'
 import { startPinned } from './processes.ts'
 
 export interface Server {
@@ -106,14 +106,6 @@ export async function startFloor(file: string, args: readonly string[] = []): Pr
       removeFolder(folder)
     },
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 export function temporaryFolder(): string {

@@ -6,6 +6,7 @@
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { answerFor, isStanding, type Standing } from './fault-answers.ts'
+import { freePort } from './ports.ts'
 
 /**
  * - none: everything passes
@@ -56,7 +57,7 @@ interface Pair {
 export async function createFaultProxy(settings: FaultProxySettings): Promise<FaultProxy> {
   const { target, slowBytesPerSecond = 50_000, flapMs = 150 } = settings
   let fault: Fault = 'none'
-  let port = 0
+  const port = await freePort()
   let listening: Server | undefined
   let flapping: NodeJS.Timeout | undefined
   let changing = Promise.resolve()
@@ -115,7 +116,6 @@ export async function createFaultProxy(settings: FaultProxySettings): Promise<Fa
       server.once('error', reject)
       server.listen(port, '127.0.0.1', resolve)
     })
-    port = (server.address() as AddressInfo).port
   }
 
   async function refuse(): Promise<void> {

@@ -2,8 +2,9 @@
  * A subscriber's end: a real HTTP server on loopback that records what it is sent and answers as told. It can go
  * away and come back on the same port, hang, and cut connections.
  */
+import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { freePort } from './ports.ts'
 
 export interface Received {
   readonly path: string
@@ -37,10 +38,10 @@ export interface Receiver {
 
 /** A receiver that is up and answers 204. */
 export async function createReceiver(): Promise<Receiver> {
+  const port = await freePort()
   const received: Received[] = []
   let how: (received: Received) => Answer | Promise<Answer> = () => 204
   let server: Server | undefined
-  let port = 0
   let open = 0
   let most = 0
   let connections = 0
@@ -76,8 +77,7 @@ export async function createReceiver(): Promise<Receiver> {
       })
     })
     listening.on('connection', () => connections++)
-    await new Promise<void>((resolve) => listening.listen(port, '127.0.0.1', resolve))
-    port = (listening.address() as AddressInfo).port
+    await once(listening.listen(port, '127.0.0.1'), 'listening')
     server = listening
   }
   await up()

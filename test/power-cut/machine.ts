@@ -4,8 +4,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from '#test/kit/ports.ts'
 import { type Restored, type RestoreOptions, restoreDisk } from './write-log.ts'
 
 export interface Life {
@@ -107,12 +107,4 @@ function qemuArguments(places: {
     ...['-netdev', `user,id=net,${forward(http, 19_090)},${forward(mqtt, 11_883)}`],
     ...['-device', 'virtio-net-pci,netdev=net'],
   ]
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

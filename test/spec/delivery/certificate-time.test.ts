@@ -4,7 +4,7 @@
  */
 import { createServer, type Server } from 'node:https'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '#base/time/clock.ts'
 import { createHttpEndpoint } from '#delivery/http-endpoint.ts'
 import { createPeer } from '#federation/peer.ts'
@@ -15,7 +15,9 @@ import { futureCertificate, futureKey } from '#test/kit/certificate.ts'
 const words =
   /not yet valid: the clock of this machine says 20\d\d-.*Z; the certificate is valid from Jan +1 00:00:00 2090 GMT to Jan +1 00:00:00 2120 GMT/
 
-setDefaultCACertificates([...getCACertificates(), futureCertificate])
+const authorities = getCACertificates()
+setDefaultCACertificates([...authorities, futureCertificate])
+afterAll(() => setDefaultCACertificates(authorities))
 
 let server: Server
 let url: string

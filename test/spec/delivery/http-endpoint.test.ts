@@ -4,8 +4,8 @@
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { setDefaultCACertificates } from 'node:tls'
-import { afterEach, describe, expect, it } from 'vitest'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { createHttpEndpoint, type OutgoingRequest } from '#delivery/http-endpoint.ts'
@@ -172,7 +172,9 @@ describe('an attempt by TLS', () => {
     const request = { uri: `https://127.0.0.1:${port}/`, headers: {}, body: '{}' }
     expect(await trusting.send(request)).toEqual({ ok: true, status: 204 })
     trusting.close()
+    const authorities = getCACertificates()
     setDefaultCACertificates([certificate])
+    onTestFinished(() => setDefaultCACertificates(authorities))
     expect(await send(`https://127.0.0.1:${port}/`)).toEqual({ ok: true, status: 204 })
     server.closeAllConnections()
   })
