@@ -1,6 +1,6 @@
 /**
  * Sends the notifications of lanes in the order of their arrival, many at once. Lanes take turns and never
- * wait for each other: each has at most as much in flight as it leaves for the others.
+ * wait for each other: each has at most three times as much in flight as it leaves for the others.
  *
  * A rejected notification pauses its lane, which then sends again from that one on; a lost connection does
  * the same to all lanes.
@@ -64,9 +64,12 @@ export function createLanePump({ outbox, send, clock, failed }: LanePumpPorts) {
   const hasRoom = (): boolean =>
     inFlight < limits.orchestratorInFlightMax.value && inFlightBytes < limits.orchestratorInFlightBytes.value
 
-  const hasShare = (count: number, bytes: number): boolean =>
-    count < limits.orchestratorInFlightMax.value - inFlight &&
-    bytes < limits.orchestratorInFlightBytes.value - inFlightBytes
+  /** How many more notifications a lane may send: three times what it leaves for the others. */
+  function shareOf({ flights }: Lane): number {
+    const left = limits.orchestratorInFlightMax.value - inFlight
+    const more = Math.ceil((3 * left - flights.length) / 4)
+    return flights.length === 0 ? Math.max(1, more) : more
+  }
 
   function wake(lane: Lane): void {
     if (!lane.isReady || lane.isRejected || isClosed) return
@@ -106,7 +109,10 @@ export function createLanePump({ outbox, send, clock, failed }: LanePumpPorts) {
     if (through === undefined || !lane.isReady || lane.isRejected) return false
     const after = Math.max(through, lane.sentTo)
     // After a rejection one is tried alone.
-    const count = lane.rejections > 0 ? 1 - lane.flights.length : limits.orchestratorReadPage.value
+    const count =
+      lane.rejections > 0
+        ? 1 - lane.flights.length
+        : Math.min(limits.orchestratorReadPage.value, shareOf(lane))
     if (count <= 0) return false
     const rows = outbox.next(lane.subscription, after, count)
     const sentAt = clock.monotonic()
@@ -114,7 +120,8 @@ export function createLanePump({ outbox, send, clock, failed }: LanePumpPorts) {
     for (const row of rows) {
       if (!hasRoom()) return true
       // Its next confirmation wakes it.
-      if (lane.flights.length > 0 && !hasShare(lane.flights.length, ownBytes)) return false
+      if (lane.flights.length > 0 && ownBytes >= 3 * (limits.orchestratorInFlightBytes.value - inFlightBytes))
+        return false
       lane.sentTo = row.n
       const flight = { n: row.n, bytes: row.body.length, sentAt, isConfirmed: false }
       lane.flights.push(flight)

@@ -121,10 +121,9 @@ export function createNotificationOutbox(
   }
 
   function trim(subscription: string, through: number): void {
-    for (const bytes of table.trim(subscription, through)) {
-      waiting.count--
-      waiting.bytes -= bytes
-    }
+    const { count, bytes } = table.trim(subscription, through)
+    waiting.count -= count
+    waiting.bytes -= bytes
   }
 
   const save = database.transaction((subscriptions: readonly string[]) => {

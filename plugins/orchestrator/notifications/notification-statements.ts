@@ -30,12 +30,18 @@ export interface OldNotification {
   readonly bytes: number
 }
 
+export interface NotificationTotal {
+  readonly count: number
+  readonly bytes: number
+}
+
 export type NotificationStatements = ReturnType<typeof prepareNotifications>
 
 export function prepareNotifications(database: PluginDatabase) {
   const insert = database.prepare('INSERT INTO notifications (subscription, body) VALUES (?, ?)')
   const next = database.prepare(
-    'SELECT n, body FROM notifications WHERE subscription = ? AND n > ? ORDER BY n LIMIT ?',
+    // Text takes less than half the time of a blob, for which memory outside the heap is allocated.
+    'SELECT n, CAST(body AS TEXT) AS body FROM notifications WHERE subscription = ? AND n > ? ORDER BY n LIMIT ?',
   )
   const last = database
     .prepare('SELECT n FROM notifications WHERE subscription = ? ORDER BY n DESC LIMIT 1')
@@ -47,9 +53,10 @@ export function prepareNotifications(database: PluginDatabase) {
   const countOf = database
     .prepare('SELECT count(*) FROM notifications WHERE subscription = ? AND n > ? AND n <= ?')
     .pluck()
-  const trim = database
-    .prepare('DELETE FROM notifications WHERE subscription = ? AND n <= ? RETURNING length(body)')
-    .pluck()
+  const sizes = database.prepare(
+    'SELECT count(*) AS count, sum(length(body)) AS bytes FROM notifications WHERE subscription = ? AND n <= ?',
+  )
+  const trim = database.prepare('DELETE FROM notifications WHERE subscription = ? AND n <= ?')
   const oldest = database.prepare(
     'SELECT n, subscription, length(body) AS bytes FROM notifications ORDER BY n LIMIT ?',
   )
@@ -61,7 +68,9 @@ export function prepareNotifications(database: PluginDatabase) {
     insert: (subscription: string, body: Buffer): number =>
       Number(insert.run(subscription, body).lastInsertRowid),
     next: (subscription: string, after: number, count: number) =>
-      next.all(subscription, after, count) as StoredNotification[],
+      (next.all(subscription, after, count) as { n: number; body: string }[]).map(
+        ({ n, body }): StoredNotification => ({ n, body: Buffer.from(body) }),
+      ),
     /** The newest number of a subscription; 0 if it has none. */
     last: (subscription: string): number => (last.get(subscription) as number | undefined) ?? 0,
     contains: (subscription: string, n: number): boolean => contains.get(n, subscription) !== undefined,
@@ -69,17 +78,23 @@ export function prepareNotifications(database: PluginDatabase) {
     beyond: (subscription: string, count: number) => beyond.get(subscription, count) as number | undefined,
     countOf: (subscription: string, after: number, through: number) =>
       countOf.get(subscription, after, through) as number,
-    /** Deletes notifications up to a number, and returns their sizes. */
-    trim: (subscription: string, through: number) => trim.all(subscription, through) as number[],
-    oldest: (count: number) => oldest.all(count) as OldNotification[],
-    total(): { readonly count: number; readonly bytes: number } {
-      const { count, bytes } = total.get() as { count: number; bytes: number | null }
-      return { count, bytes: bytes ?? 0 }
+    /** Deletes notifications up to a number. Returns how many they were, and their bytes. */
+    trim(subscription: string, through: number): NotificationTotal {
+      const deleted = totalOf(sizes.get(subscription, through))
+      if (deleted.count > 0) trim.run(subscription, through)
+      return deleted
     },
+    oldest: (count: number) => oldest.all(count) as OldNotification[],
+    total: (): NotificationTotal => totalOf(total.get()),
     cursors: (subscription: string) =>
       cursors.all(subscription) as { readonly lane: string; readonly through: number }[],
     setCursor: (subscription: string, lane: string, through: number) =>
       setCursor.run(subscription, lane, through),
     removeCursor: (subscription: string, lane: string) => removeCursor.run(subscription, lane),
   })
+}
+
+function totalOf(row: unknown): NotificationTotal {
+  const { count, bytes } = row as { count: number; bytes: number | null }
+  return { count, bytes: bytes ?? 0 }
 }
