@@ -182,7 +182,7 @@ describe('a lane', () => {
     await append(outbox, ...texts)
     pump.start({ subscription: id, name: 'a' })
     pump.start({ subscription: other, name: 'a' })
-    await expect.poll(() => pump.inFlight()).toBe(4)
+    await expect.poll(() => pump.inFlight()).toBe(6)
     const others = texts.map((text) => `x${text}`)
     await Promise.all(others.map((text) => outbox.append(other, Buffer.from(text))))
     await expect.poll(() => sent.filter((body) => body.startsWith('x'))).toEqual(others)
