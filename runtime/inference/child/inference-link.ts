@@ -137,7 +137,9 @@ export function createInferenceLink(
     endsInARow = lived > limits.inferencePauseMsMax.value ? 1 : endsInARow + 1
     const pauseMs = Math.min(limits.inferencePauseMsMax.value, firstPauseMs * 2 ** (endsInARow - 1))
     nextStartAt = clock.monotonic() + pauseMs
-    log.warn('inference.ended', { reason: lastEnd, pauseMs })
+    // Ctrl-C signals all processes of the gateway. One that has just started does not ignore that yet.
+    const level = termination.has(how) ? 'info' : 'warn'
+    log[level]('inference.ended', { reason: lastEnd, pauseMs })
     settle((flying) => flying.reject(ended(`the inference process ended: ${lastEnd}`)))
   }
 
@@ -205,6 +207,8 @@ function environment(): Record<string, string> {
 }
 
 const stopped = 'stopped'
+/** Signals by which somebody ends a process on purpose. */
+const termination: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP'])
 const firstPauseMs = 1000
 
 const ended = (message: string): GatewayError => new GatewayError('inference.ended', message)

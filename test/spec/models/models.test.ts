@@ -114,7 +114,9 @@ describe('the process of the models', () => {
         )
         .toEqual([2.5])
       expect(models.status().pid).not.toBe(pid)
-      expect(logged.filter(({ event }) => event === 'inference.ended')).toMatchObject([{ reason: signal }])
+      expect(logged.filter(({ event }) => event === 'inference.ended')).toMatchObject([
+        { level: 'warn', reason: signal },
+      ])
     },
   )
 
@@ -129,6 +131,25 @@ describe('the process of the models', () => {
     await models.close()
     expect(logged.filter(({ event }) => event === 'inference.ended')).toEqual([])
   })
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'ends without a warning if %s reaches it before it is able to ignore that',
+    async (signal) => {
+      // A process that has only just started has no handlers of signals.
+      const program = join(folder, 'starting.mjs')
+      writeFileSync(program, 'setInterval(() => undefined, 1000)')
+      writeModel(uploaded())
+      await open({ program: pathToFileURL(program) })
+      const inFlight = models.run('linear', row(1, 0, 0), 1)
+      const failed = expect(inFlight).rejects.toMatchObject({ code: 'inference.ended' })
+      await expect.poll(() => models.status().pid).toBeDefined()
+      process.kill(models.status().pid!, signal)
+      await failed
+      expect(logged.filter(({ event }) => event === 'inference.ended')).toMatchObject([
+        { level: 'info', reason: signal },
+      ])
+    },
+  )
 
   it('is killed if a call takes too long, and the model is off after several times', async () => {
     // 60 products of 512 rows with a matrix of 512 x 512: eight thousand million multiplications.
