@@ -2,8 +2,8 @@
  * Follows the streams of the gateway's own broker: a first read of all that exist, then every observation of
  * the log, once. Detectors are saved with the log number; a restart judges the rest of the log again.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
+import { createYield } from '#base/load/yielding.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { createStreamLog, type LoggedValue, readEntities } from '#client/streams/stream-log.ts'
@@ -144,7 +144,8 @@ export function createLogFollower(ports: LogFollowerPorts): LogFollower {
   async function restore(): Promise<number | undefined> {
     cursor = table.cursor()
     lastCommitted = cursor?.committed
-    for (const [i, { detector, ...stored }] of table.all().entries()) {
+    const yieldIfDue = createYield(clock.monotonic, limits.faultsSaveSliceMs.value)
+    for (const { detector, ...stored } of table.all()) {
       const state = changes.entity(stored.id)
       const stream = streams.restore(stored)
       if (state === undefined) streams.delete(stored.id)
@@ -153,7 +154,8 @@ export function createLogFollower(ports: LogFollowerPorts): LogFollower {
         watching.begin(stream, detector)
         restored(stream)
       }
-      if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
+      await yieldIfDue()
+      if (signal.aborted) break
     }
     return cursor?.position
   }

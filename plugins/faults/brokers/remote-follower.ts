@@ -5,6 +5,7 @@
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
+import { createYield } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { type BrokerItems, nonEmpty } from '#client/requests/broker-messages.ts'
 import { readAll } from '#client/requests/broker-reading.ts'
@@ -135,6 +136,17 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
     return undefined
   }
 
+  async function restore(): Promise<void> {
+    const yieldIfDue = createYield(clock.monotonic, limits.faultsSaveSliceMs.value)
+    for (const { detector, ...stored } of table.all()) {
+      const stream = streams.restore(stored)
+      watching.begin(stream, detector)
+      restored(stream)
+      await yieldIfDue()
+      if (signal.aborted) return
+    }
+  }
+
   /** Excuses the time since the broker was followed, before anything that arrives is judged. */
   function noteUnheard(): void {
     if (unheardSince === undefined) return
@@ -198,12 +210,9 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
     cursor: () => (isReading ? undefined : { position: 0, committed: clock.now() }),
     isBehind: () => isReading || state !== 'following',
     async start() {
-      for (const { detector, ...stored } of table.all()) {
-        const stream = streams.restore(stored)
-        watching.begin(stream, detector)
-        restored(stream)
-      }
-      followed.start()
+      // Notifications wait meanwhile.
+      await inTurn(restore)
+      if (!signal.aborted) followed.start()
     },
     async receive(body, secret) {
       if (secret !== undefined) {

@@ -104,18 +104,21 @@ export function createReplacements({ creator, table, log }: ReplacementsPorts): 
     }
   }
 
-  function want(row: ReplacementRow): void {
+  function resume(row: ReplacementRow): void {
     clearTimeout(all.get(row.stream)?.timer)
     const one: Replacement = { row, failures: 0, timer: undefined }
     all.set(row.stream, one)
-    if (row.wish === 'placed') return
+    if (row.wish !== 'placed') wake(one, limits.faultsGatherMs.value)
+  }
+
+  function want(row: ReplacementRow): void {
     try {
       table.put(row)
     } catch (error) {
       // The request saves it again.
       log.error('plugin.failed', { plugin: 'faults', during: 'saving a replacement', error })
     }
-    wake(one, limits.faultsGatherMs.value)
+    resume(row)
   }
 
   function withdraw(stream: string): void {
@@ -125,7 +128,7 @@ export function createReplacements({ creator, table, log }: ReplacementsPorts): 
 
   return Object.freeze({
     start() {
-      for (const row of table.all()) want(row)
+      for (const row of table.all()) resume(row)
     },
     entered({ id: stream, sensorId: sensor, metadata }, state) {
       const known = all.get(stream)?.row.wish

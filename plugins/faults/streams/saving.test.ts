@@ -96,6 +96,26 @@ it('takes the newest rows if a kill left those that they replaced', () => {
   expect([...saved()]).toEqual([['a', 5]])
 })
 
+it('reads rows some at a time, so that a save in between counts for those that are still unread', async () => {
+  const saving = savingTo(table)
+  const streams = numbered(100)
+  for (const stream of streams) saving.note(stream)
+  await saving.now()
+  const rows = table.all()
+  const { value: first } = rows.next()
+  // What was returned may be saved again, also without an end.
+  table.put({ save: table.nextSave(), items: [streams[0]!], from: 0, isEnough: () => false })
+  saving.remove(streams[99]!)
+  await saving.now()
+  const ids = [first!.id, ...rows.map(({ id }) => id)]
+  expect(ids).toEqual(
+    streams
+      .slice(0, 99)
+      .map(({ id }) => id)
+      .toSorted(),
+  )
+})
+
 it('saves a stream that was deleted and created again, and one that changed during a save', async () => {
   const saving = savingTo(table)
   const old = streamOf('a')

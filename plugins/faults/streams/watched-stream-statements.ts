@@ -4,6 +4,7 @@
  * beside those of the save before. The last transaction sets the number of the save and the log number. A
  * restart takes the rows up to that save, so it judges each observation exactly once.
  */
+import { limits } from '#base/limits/limits.ts'
 import type { PluginDatabase } from '#contract'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { type FaultStream, newRecord, type WatchRecord } from './fault-stream.ts'
@@ -70,8 +71,12 @@ export interface SaveSlice {
 
 export interface WatchStatements {
   readonly cursor: () => JudgedUntil | undefined
-  /** The rows of the last save that ended. It deletes those that an interrupted save left. */
-  all(): readonly StoredWatch[]
+  /**
+   * The rows of the last save that ended, in order of ids. It reads some at a time, so that the caller may
+   * yield between two, and deletes those that an interrupted save left. A save meanwhile may only have rows
+   * that were returned.
+   */
+  all(): Generator<StoredWatch, void, undefined>
   /** Number of a save that begins. */
   readonly nextSave: () => number
   /** Writes rows. Returns the index of the next item. */
@@ -115,23 +120,33 @@ export function createWatchStatements(database: PluginDatabase): WatchStatements
     if (typeof item === 'string') removeOne.run(item, save)
   }
 
-  const clean = database.transaction(() => {
-    database.prepare('DELETE FROM stream_saves WHERE save > ?').run(lastSave())
-    database
-      .prepare(
-        `DELETE FROM stream_saves AS old WHERE EXISTS
-         (SELECT 1 FROM stream_saves WHERE id = old.id AND save > old.save)`,
-      )
-      .run()
-    database.prepare('DELETE FROM stream_saves WHERE record IS NULL').run()
+  const lastOfPage = database
+    .prepare('SELECT max(id) FROM (SELECT id FROM stream_saves WHERE id > ? ORDER BY id LIMIT ?)')
+    .pluck()
+  const inPage = 'FROM stream_saves AS row WHERE id > ? AND id <= ?'
+  const removeInterrupted = database.prepare(`DELETE ${inPage} AND save > ?`)
+  const removeReplaced = database.prepare(
+    `DELETE ${inPage} AND EXISTS (SELECT 1 FROM stream_saves WHERE id = row.id AND save > row.save)`,
+  )
+  const removeDeleted = database.prepare(`DELETE ${inPage} AND record IS NULL`)
+  const rows = database.prepare(`SELECT id, observations, record, detector ${inPage}`)
+
+  const cleaned = database.transaction((after: string, last: string): readonly StreamRow[] => {
+    removeInterrupted.run(after, last, lastSave())
+    removeReplaced.run(after, last)
+    removeDeleted.run(after, last)
+    return rows.all(after, last) as StreamRow[]
   })
 
   return Object.freeze({
     cursor: () => database.prepare('SELECT position, committed FROM cursor').get() as JudgedUntil | undefined,
-    all() {
-      clean()
-      const rows = database.prepare('SELECT id, observations, record, detector FROM stream_saves').all()
-      return rows.map((row) => storedOf(row as StreamRow))
+    *all() {
+      for (let after = ''; ; ) {
+        const last = lastOfPage.get(after, limits.clientReadPage.value) as string | null
+        if (last === null) return
+        yield* cleaned(after, last).values().map(storedOf)
+        after = last
+      }
     },
     nextSave: () => lastSave() + 1,
     put: slice(putItem),

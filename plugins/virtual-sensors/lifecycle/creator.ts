@@ -256,8 +256,13 @@ export function createCreator(ports: CreatorPorts): Creator {
   }
 
   async function start(): Promise<void> {
+    // Requests find all of them from the first turn on.
     for (const sensor of table.all()) all.set(sensor.id, sensor)
     for (const sensor of [...all.values()]) {
+      await ports.yieldIfDue()
+      // A request may have replaced or stopped it meanwhile.
+      if (all.get(sensor.id) !== sensor || sensor.work.signal.aborted) continue
+      sensor.model = table.model(sensor.id)
       if (sensor.state === 'failed') {
         trainLater(sensor)
         continue

@@ -19,8 +19,10 @@ CREATE TABLE secret (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL
 ]
 
 export interface SensorTable {
-  /** Those at the served broker. */
+  /** Those at the served broker, without their models. */
   all(): readonly VirtualSensor[]
+  /** The model of one; models are read one by one, since all of them have some MB. */
+  model(id: string): VirtualSensorModel | undefined
   /** How many are at brokers that were served before. */
   readonly elsewhere: () => number
   put(sensor: VirtualSensor): void
@@ -34,13 +36,13 @@ interface Row {
   readonly id: string
   readonly state: VirtualState
   readonly document: string
-  readonly model: string | null
   readonly facts: string
 }
 
 export function createSensorTable(database: PluginDatabase, broker: string): SensorTable {
   const sql = {
-    all: database.prepare('SELECT id, state, document, model, facts FROM sensors WHERE broker = ?'),
+    all: database.prepare('SELECT id, state, document, facts FROM sensors WHERE broker = ?'),
+    model: database.prepare('SELECT model FROM sensors WHERE id = ?').pluck(),
     elsewhere: database.prepare('SELECT count(*) FROM sensors WHERE broker <> ?').pluck(),
     put: database.prepare('INSERT OR REPLACE INTO sensors VALUES (?, ?, ?, ?, ?, ?)'),
     putFacts: database.prepare('UPDATE sensors SET facts = ? WHERE id = ?'),
@@ -51,11 +53,11 @@ export function createSensorTable(database: PluginDatabase, broker: string): Sen
   if (sql.secret.get() === undefined) sql.putSecret.run(randomBytes(24).toString('hex'))
   return Object.freeze({
     all: () =>
-      (sql.all.all(broker) as Row[]).map(({ id, state, document, model, facts }) => ({
+      (sql.all.all(broker) as Row[]).map(({ id, state, document, facts }) => ({
         id,
         state,
         document: JSON.parse(document) as VirtualDocument,
-        model: model === null ? undefined : (JSON.parse(model) as VirtualSensorModel),
+        model: undefined,
         facts: JSON.parse(facts) as FollowedFacts,
         progress: 0,
         failures: 0,
@@ -63,6 +65,10 @@ export function createSensorTable(database: PluginDatabase, broker: string): Sen
         followedState: undefined,
         work: new AbortController(),
       })),
+    model(id) {
+      const text = sql.model.get(id) as string | null | undefined
+      return typeof text === 'string' ? (JSON.parse(text) as VirtualSensorModel) : undefined
+    },
     elsewhere: () => sql.elsewhere.get(broker) as number,
     put({ id, state, document, model, facts }) {
       const text = model === undefined ? null : JSON.stringify(model)

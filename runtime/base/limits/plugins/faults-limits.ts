@@ -22,7 +22,7 @@ export const faultsLimits = {
   faultsSaveObservations: limit(60_000, 'observations'),
   /** Time since detectors were saved. Beyond it: saved. */
   faultsSaveMs: limit(1_800_000, 'ms'),
-  /** Streams saved without yielding. Beyond it: the next turn of the event loop. */
+  /** Streams saved, or read at the start, without yielding. Beyond it: the next turn of the event loop. */
   faultsSaveSliceMs: limit(10, 'ms'),
   /** Detectors that learned at about the same time are saved together. Beyond it: saved. */
   faultsSaveSoonMs: limit(250, 'ms'),
