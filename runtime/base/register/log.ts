@@ -224,7 +224,10 @@ export const logEvents = [
   'plugin.file-renewed',
   /** The process that runs ONNX models was started. */
   'inference.started',
-  /** The inference process ended unexpectedly, or by SIGTERM, SIGINT or SIGHUP (info); a later call starts it. */
+  /**
+   * The inference process ended unexpectedly, or by SIGTERM, SIGINT or SIGHUP (level info); it starts again
+   * at the next call after a pause.
+   */
   'inference.ended',
   /** The native library for ONNX models cannot be loaded on this board; models are not used. */
   'inference.no-runtime',
