@@ -76,7 +76,7 @@ it('keeps messages with their properties over kills', async () => {
     expect(client.connack.sessionPresent).toBe(true)
     const last = state.acknowledged.at(-1)!
     while (!delivered.has(last)) {
-      const packet = (await client.next(20_000)) as IPublishPacket
+      const packet = (await client.next()) as IPublishPacket
       if (packet.cmd !== 'publish') {
         client.send({ cmd: 'pubcomp', messageId: packet.messageId, reasonCode: 0 } as never)
         continue
@@ -122,7 +122,7 @@ it('publishes a delayed will after a kill, with its properties', async () => {
   mortal.end()
   await restart()
   const back = await connectFive(broker.port, 'witness', { clean: false, properties: lasting })
-  const got = (await back.next(20_000)) as IPublishPacket
+  const got = (await back.next()) as IPublishPacket
   expect(got).toMatchObject({ topic: 'claimed/will', payload: Buffer.from('lost') })
   expect(got.properties).toEqual({ contentType: 'text/plain', subscriptionIdentifier: 3 })
   const database = openReader(file.file)

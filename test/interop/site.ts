@@ -100,7 +100,7 @@ export async function openSite(settings: SiteSettings): Promise<Site> {
         }))
         const client = clients.get(device)!
         client.send(publishPacket(`senml/${device}`, JSON.stringify(records), { qos: 1, messageId: 1 }))
-        await client.next(20_000)
+        await client.next()
         observations += count
       }),
     )

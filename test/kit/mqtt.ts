@@ -138,7 +138,7 @@ export function openRaw(port: number, version: 4 | 5 = 4): RawClient {
     })
   })
 
-  async function next(withinMs = 25_000): Promise<Packet> {
+  async function next(withinMs = 100_000): Promise<Packet> {
     const deadline = performance.now() + withinMs
     while (packets.length === 0) {
       const rest = deadline - performance.now()

@@ -161,7 +161,7 @@ async function take(one: Step): Promise<void> {
   ])
   if (one.by === 'mqtt') {
     device.send(publishPacket('senml/all', payload, { qos: 1, messageId: (value % 60_000) + 1 }))
-    expect((await device.next(10_000)).cmd).toBe('puback')
+    expect((await device.next()).cmd).toBe('puback')
   } else {
     const { status } = await gateway.ask('POST', '/senml', {
       body: payload,

@@ -92,7 +92,7 @@ describeAllowed(smallDiskObstacle(), 'a gateway whose disk is full', () => {
     device.send(publishPacket('senml/x', message(3).payload, { qos: 1, messageId: 7 }))
     await new Promise((resolve) => setTimeout(resolve, 1000))
     disk.free()
-    expect(await device.next(25_000)).toMatchObject({ cmd: 'puback', messageId: 7 })
+    expect(await device.next()).toMatchObject({ cmd: 'puback', messageId: 7 })
     device.end()
     expect((await create(2)).status).toBe(201)
     expect((await client.get('/health/ready')).status).toBe(200)

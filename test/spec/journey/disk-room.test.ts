@@ -311,7 +311,7 @@ describeAllowed(failingDiskObstacle(), 'a disk that answers with EIO', () => {
     await new Promise((resolve) => setTimeout(resolve, 1000))
     expect(await isAlive(gateway)).toBe(true)
     disk.heal()
-    expect(await device.next(25_000)).toMatchObject({ cmd: 'puback', messageId: 7 })
+    expect(await device.next()).toMatchObject({ cmd: 'puback', messageId: 7 })
     device.end()
     await vi.waitFor(async () => expect(await create(client, 'b')).toBe(201), within)
     expect((await bodyOf(client)).status).toBe('ready')

@@ -46,7 +46,7 @@ export async function publishAll(
     client.send(publishPacket(topic, payload, { qos: 1, messageId: i + 1 }))
   })
   while (open.size > 0) {
-    const packet = await client.next(10_000)
+    const packet = await client.next()
     expect(packet.cmd).toBe('puback')
     open.delete(packet.messageId!)
   }

@@ -82,7 +82,7 @@ async function publishAt(client: RawClient, packet: Packet): Promise<number | un
 async function until(client: RawClient, end: string): Promise<IPublishPacket[]> {
   const got: IPublishPacket[] = []
   for (;;) {
-    const packet = (await client.next(10_000)) as IPublishPacket
+    const packet = (await client.next()) as IPublishPacket
     if (packet.topic === end) return got
     got.push(packet)
   }
@@ -293,7 +293,7 @@ describe('a will', () => {
     const mortal = await connectFive(broker.port, 'mortal', will(1, { contentType: 'text/plain' }))
     mortal.end()
     const from = performance.now()
-    const got = (await witness.next(10_000)) as IPublishPacket
+    const got = (await witness.next()) as IPublishPacket
     expect(performance.now() - from).toBeGreaterThan(900)
     expect(got.properties).toEqual({ contentType: 'text/plain', userProperties: { why: 'lost' } })
   })
@@ -380,7 +380,7 @@ describe('a connection that violates the protocol gets', () => {
   it.each(broken)('%s', async (_title, reasonCode, packet) => {
     const client = await connectFive(broker.port, 'breaker')
     client.send(packet)
-    expect(await client.next(10_000)).toMatchObject({ cmd: 'disconnect', reasonCode })
+    expect(await client.next()).toMatchObject({ cmd: 'disconnect', reasonCode })
     await client.ended
   })
 
@@ -398,6 +398,6 @@ describe('a connection that violates the protocol gets', () => {
 
   it('0x8d for silence beyond its keep-alive', async () => {
     const client = await connectFive(broker.port, 'silent', { keepalive: 1 })
-    expect(await client.next(10_000)).toMatchObject({ cmd: 'disconnect', reasonCode: 0x8d })
+    expect(await client.next()).toMatchObject({ cmd: 'disconnect', reasonCode: 0x8d })
   })
 })
