@@ -110,7 +110,7 @@ function filled(count: number): () => void {
     stream.written = figureNames
       .map((name) => `${figures.get(name)?.rated}|${figures.get(name)?.absolute}`)
       .join('\n')
-    streams.noteWritten(stream)
+    streams.noteUnsaved(stream)
   }
   streams.takeUnsaved()
   return () => {

@@ -33,7 +33,11 @@ import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
 import { type Stream, streamDeadlines } from '#plugins/quality/streams/stream.ts'
 import { createStreamDebugLines } from '#plugins/quality/streams/stream-debug-lines.ts'
 import { createStreamGathering } from '#plugins/quality/streams/stream-gathering.ts'
-import { createStreamStatements, streamTables } from '#plugins/quality/streams/stream-statements.ts'
+import {
+  createStreamStatements,
+  reachColumns,
+  streamTables,
+} from '#plugins/quality/streams/stream-statements.ts'
 import { createQualityRoutes } from './quality-routes.ts'
 
 /** The plugin's section of the settings. */
@@ -52,7 +56,7 @@ export default definePlugin<QualitySettings, (typeof needs)[number]>({
   version,
   summary: 'Rates the quality of every stream',
   needs,
-  tables: [[streamTables, editsTable, messageTables, brokerTables].join('\n')],
+  tables: [[streamTables, editsTable, messageTables, brokerTables].join('\n'), reachColumns],
   start,
 })
 
@@ -85,7 +89,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
       ratedState: ({ record, metadata }) => ratedState(record, metadata, moment()),
       exists: (id) => served.exists(id),
       isRatedElsewhere: ({ id }) => served.isReplica(qualityId(id)),
-      written: (stream) => streams.noteWritten(stream),
+      written: (stream) => streams.noteUnsaved(stream),
       clock,
       log,
     },
@@ -117,7 +121,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     host: { ...host, log },
     streams,
     table,
-    saved: journal.saved,
+    journal,
     downtimes,
     upSince,
   })
@@ -129,7 +133,8 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
       streams,
       entityOf,
       journal,
-      save: served.save,
+      saving: served.saving,
+      messagesOf: table.messagesOf,
       clock,
       log,
       signal,

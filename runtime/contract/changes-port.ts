@@ -32,6 +32,8 @@ export interface Observation {
   /** observedAt, ms. */
   readonly time: number
   readonly value: Json
+  /** Number of its log row. */
+  readonly n: number
   /** Commit time, ms. */
   readonly committed: number
   /** Whether it did not become current, since a newer value was. */

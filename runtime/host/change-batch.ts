@@ -140,8 +140,9 @@ function observedAt(
   const number = triples[at + 2]!
   const value = Number.isNaN(number) ? (otherValues ?? new Map(others)).get(at / 3)! : number
   const isLate = triples[at]! % 2 === 1
+  const { n, at: committed, via } = row
   // Members by name: copied ones take longer, and there is one of these per observation and follower.
-  return { id, name, dataset, time: triples[at + 1]!, value, committed: row.at, isLate, via: row.via }
+  return { id, name, dataset, time: triples[at + 1]!, value, n, committed, isLate, via }
 }
 
 /** Adds every observation of a row, in order of arrival. */
@@ -158,10 +159,10 @@ function addObservations(
 }
 
 /** Observations in a change record: the first of a stream, and those written together with other changes. */
-export function observedBy(change: FollowedChange, row: Pick<CodedRow, 'at' | 'via'>): Observation[] {
+export function observedBy(change: FollowedChange, row: Pick<CodedRow, 'n' | 'at' | 'via'>): Observation[] {
   return change.instances.flatMap(([name, dataset, instance]) => {
     const past = instance === null ? undefined : observedIn(change.id, name, instance)
-    const more = { committed: row.at, isLate: change.kind === 'temporal', via: row.via }
+    const more = { n: row.n, committed: row.at, isLate: change.kind === 'temporal', via: row.via }
     return past === undefined ? [] : [{ ...past, dataset, ...more }]
   })
 }

@@ -10,18 +10,18 @@ export interface CountedTimes {
   /** @param n number of the stream. @param time of the observation, ms. */
   has(n: number, time: number): boolean
   add(n: number, time: number): void
-  /** Forgets a deleted stream. */
-  delete(n: number): void
-  /** Writes what changed; to be called in a transaction. */
-  write(): void
-  /** Called when that transaction has ended. */
-  written(): void
+  /**
+   * Saves the times of a stream, in the transaction that saves its record. Returns what follows once it is
+   * committed.
+   */
+  save(n: number): () => void
+  /** Removes a deleted stream, in the same way. */
+  remove(n: number): () => void
 }
 
 export function createCountedTimes(database: PluginDatabase): CountedTimes {
   const sql = prepareCountedStatements(database)
   const unsaved = new Map<number, Set<number>>()
-  const removed = new Set<number>()
   const floorOf = (n: number): number =>
     (sql.at.get(n, limits.qualityCountedMax.value - 1) as number | undefined) ?? Number.NEGATIVE_INFINITY
 
@@ -33,24 +33,18 @@ export function createCountedTimes(database: PluginDatabase): CountedTimes {
       if (times === undefined) unsaved.set(n, new Set([time]))
       else times.add(time)
     },
-    delete(n) {
-      unsaved.delete(n)
-      removed.add(n)
+    save(n) {
+      const times = unsaved.get(n) ?? []
+      for (const time of newestOf(times)) sql.put.run(n, time)
+      sql.trim.run(n, floorOf(n))
+      return () => void unsaved.delete(n)
     },
-    write() {
-      for (const n of removed) sql.remove.run(n)
-      for (const [n, times] of unsaved) {
-        const newest = times.size > limits.qualityCountedMax.value ? newestOf(times) : times
-        for (const time of newest) sql.put.run(n, time)
-        sql.trim.run(n, floorOf(n))
-      }
-    },
-    written() {
-      unsaved.clear()
-      removed.clear()
+    remove(n) {
+      sql.remove.run(n)
+      return () => void unsaved.delete(n)
     },
   } satisfies CountedTimes)
 }
 
-const newestOf = (times: ReadonlySet<number>): number[] =>
+const newestOf = (times: Iterable<number>): number[] =>
   [...times].toSorted((a, b) => a - b).slice(-limits.qualityCountedMax.value)

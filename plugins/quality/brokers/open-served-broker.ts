@@ -4,6 +4,7 @@ import type { Host } from '#contract'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
+import type { StreamSavingPorts } from '#plugins/quality/streams/stream-saving.ts'
 import type { StreamStatements } from '#plugins/quality/streams/stream-statements.ts'
 import { openBrokerRow } from './broker-row.ts'
 import { createOwnBroker } from './own-broker.ts'
@@ -14,14 +15,13 @@ export interface ServedBrokerPorts {
   readonly host: Host<BrokerSettings, 'mdr' | 'changes' | 'database' | 'remote'>
   readonly streams: KnownStreams
   readonly table: StreamStatements
-  /** Called in the transaction that saves the records. */
-  readonly saved: () => void
+  readonly journal: StreamSavingPorts['journal']
   readonly downtimes: Downtime[]
   readonly upSince: number
 }
 
 export function openServedBroker(ports: ServedBrokerPorts): ServedBroker {
-  const { host, streams, table, saved, downtimes, upSince } = ports
+  const { host, streams, table, journal, downtimes, upSince } = ports
   const row = openBrokerRow(host.database, chosenBroker(host))
   if (row.former !== undefined) void unsubscribeFormer(row.former, host)
   if (row.address !== mdr) return createRemoteBroker(ports, row)
@@ -29,7 +29,7 @@ export function openServedBroker(ports: ServedBrokerPorts): ServedBroker {
     changes: host.changes,
     streams,
     table,
-    saved,
+    journal,
     downtimes,
     startedAt: upSince - performance.now(),
     clock: host.clock,

@@ -45,7 +45,7 @@ export function createOwnBroker({ host, row, own }: OwnServedPorts): ServedBroke
       subscriptions.checkSoon()
     },
     receive: createSentEntityWriter(mdr, clock.now),
-    save: own.save,
+    saving: own.saving,
     subscriptions: createSubscriptionList({
       broker: mdr,
       row,

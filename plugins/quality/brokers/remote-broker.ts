@@ -16,6 +16,7 @@ import { isObject, own } from '#ngsi-ld/values/json.ts'
 import { noQualityYet } from '#plugins/quality/entities/quality-entity.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
+import type { StreamSavingPorts } from '#plugins/quality/streams/stream-saving.ts'
 import type { StreamStatements } from '#plugins/quality/streams/stream-statements.ts'
 import { subscriptionIds, watched } from './analyser-watches.ts'
 import type { KnownBroker } from './broker-row.ts'
@@ -28,8 +29,7 @@ export interface RemoteBrokerPorts {
   readonly host: Host<BrokerSettings, 'remote' | 'database'>
   readonly streams: KnownStreams
   readonly table: StreamStatements
-  /** Called in the transaction that saves the records. */
-  readonly saved: () => void
+  readonly journal: StreamSavingPorts['journal']
   readonly downtimes: Downtime[]
   readonly upSince: number
 }
@@ -45,10 +45,11 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
   const store = createRemoteStore({
     database,
     table,
-    unsaved: streams.takeUnsaved,
+    streams,
     downtimes,
-    saved: ports.saved,
-    now: clock.now,
+    journal: ports.journal,
+    clock,
+    log,
   })
   const remote = createRemoteStreams({
     port,
@@ -132,7 +133,7 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
       }
       if (secret !== undefined) followed.reportHeard()
     },
-    save: store.saveNow,
+    saving: store.saving,
     subscriptions: createSubscriptionList({
       broker: port,
       row,
@@ -149,7 +150,7 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     complaints: followed.complaints,
     async close() {
       await followed.close()
-      await store.save().catch((error: unknown) => {
+      await store.saving.now().catch((error: unknown) => {
         log.error('plugin.failed', { plugin: 'quality', during: 'saving', error })
       })
       port.close()

@@ -4,6 +4,7 @@
  */
 import type { PluginDatabase } from '#contract'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { SaveStep } from '#plugins/quality/streams/stream-statements.ts'
 import { prepareEntityStatements } from './broker-statements.ts'
 
 export interface RemoteEntities {
@@ -11,10 +12,8 @@ export interface RemoteEntities {
   put(entity: Entity): void
   delete(id: string): void
   readonly ids: () => readonly string[]
-  /** Writes what changed; to be called in a transaction. */
-  write(): void
-  /** Called when that transaction has ended. */
-  written(): void
+  /** Steps that save what changed. */
+  steps(): readonly SaveStep[]
 }
 
 export function createRemoteEntities(database: PluginDatabase): RemoteEntities {
@@ -36,11 +35,12 @@ export function createRemoteEntities(database: PluginDatabase): RemoteEntities {
     },
     delete: (id) => void unsaved.set(id, undefined),
     ids: () => sql.ids.all() as string[],
-    write() {
-      for (const [id, text] of unsaved)
+    steps: () =>
+      [...unsaved.keys()].map((id) => () => {
+        const text = unsaved.get(id)
         if (text === undefined) sql.remove.run(id)
         else sql.put.run(id, text)
-    },
-    written: () => unsaved.clear(),
+        return () => void unsaved.delete(id)
+      }),
   } satisfies RemoteEntities)
 }

@@ -1,89 +1,51 @@
 /**
- * Saves what a remote broker reported: records of streams, their entities, and the times that were counted,
- * in one transaction. Reports that arrive together share it.
+ * Saves what a remote broker reported: entities, and records of streams, each in one transaction with the times
+ * that it counted. Reports that arrive together share a save.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { PluginDatabase } from '#contract'
-import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
-import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
-import type { StreamStatements } from '#plugins/quality/streams/stream-statements.ts'
+import {
+  createStreamSaving,
+  type StreamSaving,
+  type StreamSavingPorts,
+} from '#plugins/quality/streams/stream-saving.ts'
 import { type CountedTimes, createCountedTimes } from './counted-times.ts'
 import { createRemoteEntities, type RemoteEntities } from './remote-entities.ts'
 
-type Unsaved = ReturnType<KnownStreams['takeUnsaved']>
-
-export interface RemoteStorePorts {
+export interface RemoteStorePorts extends Omit<StreamSavingPorts, 'cursor' | 'beside'> {
   readonly database: PluginDatabase
-  readonly table: StreamStatements
-  readonly unsaved: () => Unsaved
-  readonly downtimes: readonly Downtime[]
-  /** Called in each transaction. */
-  readonly saved: () => void
-  readonly now: () => number
 }
 
 export interface RemoteStore {
   readonly entities: RemoteEntities
   readonly counted: CountedTimes
+  readonly saving: StreamSaving
   /** Settles when everything taken so far is on disk. If it cannot be written, the next call retries. */
   save(): Promise<void>
-  /** Saves at once. @throws if it cannot be written. */
-  saveNow(): void
 }
 
-export function createRemoteStore({
-  database,
-  table,
-  unsaved,
-  downtimes,
-  saved,
-  now,
-}: RemoteStorePorts): RemoteStore {
+export function createRemoteStore(ports: RemoteStorePorts): RemoteStore {
+  const { database, clock } = ports
   const entities = createRemoteEntities(database)
   const counted = createCountedTimes(database)
-  /** State that a failed transaction did not write. */
-  let left: Unsaved | undefined
-  let saving: Promise<void> | undefined
-
-  function saveNow(): void {
-    const state = left === undefined ? unsaved() : joined(left, unsaved())
-    left = state
-    table.save({
-      ...state,
-      downtimes,
-      cursor: { position: 0, committed: now(), countsFrom: 0 },
-      saved() {
-        saved()
-        entities.write()
-        counted.write()
-      },
-    })
-    left = undefined
-    entities.written()
-    counted.written()
-  }
+  const saving = createStreamSaving({
+    ...ports,
+    cursor: () => ({ position: 0, committed: clock.now(), countsFrom: 0 }),
+    beside: { steps: entities.steps, stream: counted.save, removed: counted.remove },
+  })
+  let gathering: Promise<void> | undefined
 
   return Object.freeze({
     entities,
     counted,
+    saving,
     save() {
-      saving ??= delay(limits.qualityReceiveMs.value).then(() => {
-        saving = undefined
-        saveNow()
+      gathering ??= delay(limits.qualityReceiveMs.value).then(() => {
+        gathering = undefined
+        return saving.now()
       })
-      return saving
+      return gathering
     },
-    saveNow,
   } satisfies RemoteStore)
-}
-
-function joined(before: Unsaved, after: Unsaved): Unsaved {
-  const removed = [...before.removed, ...after.removed]
-  const streams = [...before.streams, ...after.streams].filter(({ n }) => !removed.includes(n))
-  return {
-    streams: new Set(streams),
-    observations: new Map([...before.observations, ...after.observations]),
-    removed,
-  }
 }

@@ -111,6 +111,7 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
     const mayMiss = !hasRead || progress.isReading || ports.isBehind()
     if (mayMiss && !knownUntil.has(stream.n)) knownUntil.set(stream.n, stream.record.lastAt)
     counted.add(stream.n, time)
+    streams.noteUnsaved(stream)
     // A value observed before this process began may have waited for it.
     const committedAt = time < ports.upSince ? undefined : heardAt
     streams.observe(id, { time, value, committedAt })
@@ -187,8 +188,6 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
   }
 
   function remove(id: string): void {
-    const stream = streams.get(id)
-    if (stream !== undefined) counted.delete(stream.n)
     entities.delete(id)
     streams.delete(id)
   }

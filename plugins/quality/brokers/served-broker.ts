@@ -1,6 +1,7 @@
 /** The broker whose streams are rated: this gateway's own, or a remote one. */
 import type { BrokerPort, Json } from '#contract'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { StreamSaving } from '#plugins/quality/streams/stream-saving.ts'
 import type { SubscriptionList } from './subscription-list.ts'
 
 export interface ServedBroker {
@@ -20,8 +21,7 @@ export interface ServedBroker {
    * @throws http.unauthorized, http.busy, ngsi-ld.bad-request-data
    */
   receive(body: Json, secret: string | undefined): Promise<void>
-  /** Saves the records of streams now. */
-  save(): void
+  readonly saving: StreamSaving
   readonly subscriptions: SubscriptionList
   readonly status: () => object
   readonly complaints: () => readonly string[]

@@ -13,6 +13,7 @@ import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { SourceMessage, SourcesPort } from '#contract'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
+import type { StreamSaving } from '#plugins/quality/streams/stream-saving.ts'
 import type { AllowedHost } from './access-details.ts'
 import type { JournalMessage, MessageJournal } from './message-statements.ts'
 import { createNgsiLdSource, type NgsiLdSourcePorts } from './ngsi-ld-source.ts'
@@ -26,8 +27,9 @@ export interface ForeignSourcesPorts {
   readonly streams: KnownStreams
   readonly entityOf: WantedSourcesPorts['entityOf']
   readonly journal: MessageJournal
-  /** Saves the records of streams, and the position of the journal with them. */
-  readonly save: () => void
+  readonly saving: Pick<StreamSaving, 'attempt' | 'attemptIfDue'>
+  /** The last message that the saved record of a stream includes. */
+  readonly messagesOf: (id: string) => number
   readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
@@ -52,7 +54,18 @@ interface Pending extends JournalMessage {
 }
 
 export function createForeignSources(
-  { sources: port, remote, streams, entityOf, journal, save, clock, log, signal, fail }: ForeignSourcesPorts,
+  {
+    sources: port,
+    remote,
+    streams,
+    entityOf,
+    journal,
+    clock,
+    log,
+    signal,
+    fail,
+    ...ports
+  }: ForeignSourcesPorts,
   settings: { readonly hosts: readonly AllowedHost[] },
 ): ForeignSources {
   const allowed = { ...settings, allowsLoopback: port.allowsLoopback }
@@ -69,7 +82,6 @@ export function createForeignSources(
   /** Latest time given to a value without one, by stream: values that arrive together stay apart. */
   const givenTimes = new Map<string, number>()
   const yieldIfDue = createYield(clock.monotonic, limits.queryTurnMs.value)
-  let savedAt = clock.monotonic()
 
   /** Reads the access details of all streams, and follows what they name. */
   async function readAccess(): Promise<void> {
@@ -180,10 +192,8 @@ export function createForeignSources(
     }
     failpoint('quality:stored')
     for (const { acknowledge } of stored) for (const one of acknowledge) one()
-    const isDue = clock.monotonic() - savedAt >= limits.qualitySaveMs.value
-    if (!isDue && journal.length() < limits.qualitySourceMessages.value) return
-    savedAt = clock.monotonic()
-    save()
+    if (journal.length() >= limits.qualitySourceMessages.value) ports.saving.attempt()
+    else ports.saving.attemptIfDue()
   }
 
   function note(): void {
@@ -216,7 +226,9 @@ export function createForeignSources(
           const entity = streams.get(id) === undefined ? entityOf(id) : undefined
           if (entity !== undefined) streams.take(entity)
         }
-        count(message)
+        const { n, observations } = message
+        const missing = observations.filter(([id]) => ports.messagesOf(id) < n)
+        count({ ...message, observations: missing })
         await yieldIfDue()
         if (signal.aborted) return
       }

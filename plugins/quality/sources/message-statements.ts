@@ -30,14 +30,19 @@ export interface JournalMessage {
 }
 
 export interface MessageJournal {
-  /** Messages that the saved records lack, oldest first. The caller counts each before it yields. */
-  uncounted(): Iterable<JournalMessage>
+  /** Messages that not all saved records include, oldest first. The caller counts each before it yields. */
+  uncounted(): Iterable<JournalMessage & { readonly n: number }>
   /** Digests of the newest messages of a source. */
   digestsOf(source: string): readonly string[]
   /** Stores messages that the caller counts in the same turn. @throws the error of a failing disk. */
   add(messages: readonly JournalMessage[]): void
-  /** Notes which messages the records include; to be called in the transaction that saves them. */
-  saved(): void
+  /** Number of the last message that the records in memory include. */
+  readonly included: () => number
+  /**
+   * Notes that all saved records include the messages up to a number. To be called in a transaction; returns
+   * what follows once it is committed.
+   */
+  saved(included: number): () => void
   /** Messages stored since then. */
   readonly length: () => number
 }
@@ -76,7 +81,7 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
         for (const { n, source, digest, received, content } of rows) {
           included = n
           const observations = JSON.parse(content) as SourceObservation[]
-          yield { source, digest, receivedAt: received, observations }
+          yield { n, source, digest, receivedAt: received, observations }
         }
         if (rows.length === 0) return
       }
@@ -86,10 +91,13 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
       last = add(messages)
       included = last
     },
-    saved() {
-      put.run(included)
-      for (const source of sources.all()) prune.run(source, included, source, window)
-      counted = included
+    included: () => included,
+    saved(until) {
+      put.run(until)
+      for (const source of sources.all()) prune.run(source, until, source, window)
+      return () => {
+        counted = until
+      }
     },
     length: () => last - counted,
   } satisfies MessageJournal)

@@ -33,6 +33,8 @@ export function createNgsiLdSource(
   let polling: Promise<void> | undefined
   let isConnected = false
   let reason: string | undefined
+  let hasPolled = false
+  let isReported = false
   let failures = 0
   let observations = 0
   let lastMessageAt: number | undefined
@@ -52,8 +54,11 @@ export function createNgsiLdSource(
     }
     if (closing.signal.aborted) return
     if (problem === undefined && !isConnected) log.info('quality.source-connected', { source: address })
-    if (problem !== undefined && reason === undefined)
+    // At the first poll, a broker of this gateway may not listen yet.
+    if (problem !== undefined && hasPolled && !isReported)
       log.warn('quality.source-unreachable', { source: address, reason: problem })
+    isReported = problem !== undefined && hasPolled
+    hasPolled = true
     isConnected = problem === undefined
     reason = problem
     schedule(limits.qualitySourcePollMs.value)
@@ -106,7 +111,7 @@ export function createNgsiLdSource(
       lastMessageAt: lastMessageAt === undefined ? null : new Date(lastMessageAt).toISOString(),
       reason,
     }),
-    complaint: () => (reason === undefined ? undefined : `the source ${address} is unreachable: ${reason}`),
+    complaint: () => (isReported ? `the source ${address} is unreachable: ${reason}` : undefined),
     close,
     end: close,
   } satisfies FollowedSource)

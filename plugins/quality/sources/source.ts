@@ -60,15 +60,24 @@ export function createSource(
   let reason: string | undefined
   let unreadableBecause: string | undefined
   let lastMessageAt: number | undefined
+  let hasTried = false
+  let isReported = false
   let isClosed = false
   let retryTimer: NodeJS.Timeout | undefined
   let connection: SourceConnection | undefined
 
-  /** Reported once until the source is connected again. */
+  /** The first attempt may come before a broker of this gateway listens: its failure is not reported. */
   function fail(problem: string): void {
+    if (hasTried) report(problem)
+    hasTried = true
     failures++
-    if (reason === undefined) log.warn('quality.source-unreachable', { source: address, reason: problem })
     reason = problem
+  }
+
+  /** Reports once until the source is connected again. */
+  function report(problem: string): void {
+    if (!isReported) log.warn('quality.source-unreachable', { source: address, reason: problem })
+    isReported = true
   }
 
   /** Opens the connection; a file that cannot be read is tried again. */
@@ -82,6 +91,8 @@ export function createSource(
         },
         connected() {
           reason = undefined
+          hasTried = true
+          isReported = false
           log.info('quality.source-connected', { source: address })
         },
         lost: () => fail('the connection was lost'),
@@ -94,6 +105,7 @@ export function createSource(
       .catch((error: unknown) => {
         fail((error as Error).message)
         if (isClosed) return
+        report((error as Error).message)
         retryTimer = setTimeout(() => {
           opening = openConnection()
         }, limits.bridgeRetryMsMax.value)
@@ -148,7 +160,7 @@ export function createSource(
       reason,
       unreadableBecause,
     }),
-    complaint: () => (reason === undefined ? undefined : `the source ${address} is unreachable: ${reason}`),
+    complaint: () => (isReported ? `the source ${address} is unreachable: ${reason}` : undefined),
     close,
     async end() {
       connection?.follow([])

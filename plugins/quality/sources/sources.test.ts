@@ -1,6 +1,8 @@
-/** Access details, allowed brokers, and which readings of a payload belong to a stream. */
+/** Access details, allowed brokers, warnings, and which readings of a payload belong to a stream. */
 import { describe, expect, it } from 'vitest'
-import type { Reading } from '#contract'
+import type { Log } from '#base/register/log.ts'
+import { systemClock } from '#base/time/clock.ts'
+import type { Reading, SourceHandlers } from '#contract'
 import {
   iotLite,
   selvedgeEntity,
@@ -10,6 +12,7 @@ import {
 } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { accessOf, allowedHost } from './access-details.ts'
+import { createSource } from './source.ts'
 import { readingsOf } from './stream-readings.ts'
 
 const service = (endpoint: string, more: Readonly<Record<string, string>> = {}): Entity =>
@@ -91,6 +94,52 @@ describe('allowed brokers', () => {
     expect(listed('mqtt://b:1883', 'mqtts://b')).toBeUndefined()
     expect(listed('mqtt://b:1884', 'mqtt://b')).toBeUndefined()
     expect(listed('amqp://b:5672/site', 'amqp://b')).toBe('amqp://b')
+  })
+})
+
+describe('a source', () => {
+  /** The handlers of a source's connection, and the events that it logs. */
+  async function opened() {
+    const events: string[] = []
+    const note = (event: string): void => void events.push(event)
+    const handlers = Promise.withResolvers<SourceHandlers>()
+    const source = createSource(
+      {
+        port: {
+          allowsLoopback: true,
+          async open(_, given) {
+            handlers.resolve(given)
+            return { follow() {}, isConnected: () => false, async close() {} }
+          },
+          decode: () => ({ readings: [], problems: [] }),
+        },
+        clock: systemClock,
+        log: { debug: note, info: note, warn: note, error: note } as unknown as Log,
+        digests: [],
+        message: () => undefined,
+      },
+      { url: 'mqtt://127.0.0.1:1883' },
+    )
+    return { source, events, handlers: await handlers.promise }
+  }
+
+  it('is not reported as unreachable if the second attempt succeeds', async () => {
+    const { source, events, handlers } = await opened()
+    handlers.refused('connection refused')
+    expect(source.complaint()).toBeUndefined()
+    handlers.connected()
+    expect(events).toEqual(['quality.source-connected'])
+  })
+
+  it('is reported once as unreachable, from the second attempt on, until it is connected again', async () => {
+    const { source, events, handlers } = await opened()
+    for (let i = 0; i < 3; i++) handlers.refused('connection refused')
+    expect(events).toEqual(['quality.source-unreachable'])
+    expect(source.complaint()).toContain('connection refused')
+    handlers.connected()
+    expect(source.complaint()).toBeUndefined()
+    handlers.lost()
+    expect(events.slice(1)).toEqual(['quality.source-connected', 'quality.source-unreachable'])
   })
 })
 

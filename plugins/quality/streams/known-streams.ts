@@ -65,8 +65,8 @@ export interface KnownStreams {
   observe(observationId: string, arrival: Arrival): boolean
   /** Counts an observation of a stream that came from its source; nothing if the stream is unknown. */
   count(id: string, arrival: Arrival): void
-  /** Notes that figures of a stream were written, so that they are saved. */
-  noteWritten(stream: Stream): void
+  /** Notes that a stream is to be saved. */
+  noteUnsaved(stream: Stream): void
   readonly all: () => MapIterator<Stream>
   get(id: string): Stream | undefined
   readonly size: () => number
@@ -288,7 +288,7 @@ export function createKnownStreams({
       if (stream !== undefined) count(stream, arrival)
     },
     observedBy: observations.of,
-    noteWritten(stream) {
+    noteUnsaved(stream) {
       if (streams.get(stream.id) === stream) unsaved.streams.add(stream)
     },
     all: () => streams.values(),

@@ -1,7 +1,7 @@
 /**
  * Follows the streams of the gateway's own broker: a first read of all that exist, then every observation of
- * the log, once. Records are saved with the log number at most once per `limits.qualitySaveMs`; a restart
- * counts the rest of the log again from there.
+ * the log, once. Records are saved with the log number every `limits.qualitySaveMs`; a restart counts the rest of
+ * the log from there.
  */
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
@@ -13,14 +13,15 @@ import { sosa } from '#contract/vocabulary.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import { followedTypes, type KnownStreams } from './known-streams.ts'
-import type { Cursor, StreamStatements } from './stream-statements.ts'
+import type { Stream } from './stream.ts'
+import { createStreamSaving, type StreamSaving, type StreamSavingPorts } from './stream-saving.ts'
+import type { Cursor, StoredStream, StreamStatements } from './stream-statements.ts'
 
 export interface OwnStreamsPorts {
   readonly changes: ChangesPort
   readonly streams: KnownStreams
   readonly table: StreamStatements
-  /** Called in the transaction that saves the records. */
-  readonly saved: () => void
+  readonly journal: StreamSavingPorts['journal']
   /** Spans during which the gateway was down; the reader adds the latest. */
   readonly downtimes: Downtime[]
   /** When this process began, ms. */
@@ -33,8 +34,7 @@ export interface OwnStreamsPorts {
 export interface OwnStreams {
   /** Resolves when the streams that exist are known, and the log is followed. */
   start(): Promise<void>
-  /** Saves the records, unless what exists is still being read. */
-  save(): void
+  readonly saving: StreamSaving
   /** Progress of reading what exists. */
   readonly progress: () => {
     readonly isReading: boolean
@@ -50,7 +50,7 @@ export function createOwnStreams({
   changes,
   streams,
   table,
-  saved,
+  journal,
   downtimes,
   startedAt,
   clock,
@@ -58,7 +58,8 @@ export function createOwnStreams({
   signal,
 }: OwnStreamsPorts): OwnStreams {
   let cursor: Cursor | undefined
-  let savedAt = clock.monotonic()
+  /** Streams whose saved records reach further than the cursor, since a kill interrupted a save. */
+  const ahead = new Map<Stream, StoredStream>()
   let lastCommitted = Number.POSITIVE_INFINITY
   let progress = { isReading: false, entities: 0, observations: 0 }
   const streamLog = createStreamLog({
@@ -70,7 +71,8 @@ export function createOwnStreams({
     observed(id, arrival) {
       if (arrival.committedAt < cursor!.countsFrom) return
       noteDowntime(arrival.committedAt)
-      if (streamLog.isPlaced(id)) streams.observe(id, arrival)
+      if (!streamLog.isPlaced(id) || arrival.n <= (aheadOf(id)?.position ?? 0)) return
+      streams.observe(id, arrival)
     },
     untimed(id, arrival) {
       if (arrival.committedAt !== undefined && arrival.committedAt >= cursor!.countsFrom)
@@ -78,23 +80,31 @@ export function createOwnStreams({
     },
     taken({ through, at }) {
       cursor = { position: through, committed: at, countsFrom: cursor!.countsFrom }
-      if (clock.monotonic() - savedAt >= limits.qualitySaveMs.value) save()
+      for (const [stream, { position }] of ahead) if (position <= through) ahead.delete(stream)
+      saving.attemptIfDue()
     },
     signal,
   })
+  const saving = createStreamSaving({
+    table,
+    streams,
+    cursor: () => (progress.isReading ? undefined : cursor),
+    journal,
+    downtimes,
+    clock,
+    log,
+  })
 
-  function save(): void {
-    if (cursor === undefined) return
-    table.save({ ...streams.takeUnsaved(), downtimes, cursor, saved })
-    savedAt = clock.monotonic()
-  }
+  const aheadOf = (observationId: string): StoredStream | undefined =>
+    ahead.size === 0 ? undefined : ahead.get(streams.observedBy(observationId)!)
 
-  /** Counts the observations of a span of commit times. */
+  /** Counts the observations of a span of commit times, but not those that a record ahead includes. */
   async function readHistory(span: Downtime): Promise<void> {
     for await (const slice of changes.history(span)) {
       if (signal.aborted) return
       for (const { id, name, time, value } of slice)
-        if (name === sosa.hasSimpleResult) streams.observe(id, { time, value, committedAt: undefined })
+        if (name === sosa.hasSimpleResult && (aheadOf(id)?.committed ?? 0) < span.from)
+          streams.observe(id, { time, value, committedAt: undefined })
       progress = { ...progress, observations: progress.observations + slice.length }
     }
   }
@@ -104,6 +114,7 @@ export function createOwnStreams({
    * increase, so everything before `countsFrom` is in history, and the log has everything since.
    */
   async function read(): Promise<number> {
+    await saving.settled()
     progress = { isReading: true, entities: 0, observations: 0 }
     const position = changes.position()
     const countsFrom = clock.now()
@@ -112,12 +123,15 @@ export function createOwnStreams({
       progress = { ...progress, entities: progress.entities + entities }
     })
     const from = cursor === undefined ? countsFrom - dayMs : cursor.committed + 1
-    await readHistory({ from, to: countsFrom })
+    const begins = new Set([from, ...[...ahead.values()].map(({ committed }) => committed + 1)])
+    const bounds = [...[...begins].toSorted((a, b) => a - b), countsFrom]
+    for (const [i, to] of bounds.slice(1).entries()) await readHistory({ from: bounds[i]!, to })
     if (signal.aborted) return position
     streamLog.deleteMissing()
+    ahead.clear()
     cursor = { position, committed: countsFrom - 1, countsFrom }
-    save()
     progress = { ...progress, isReading: false }
+    await saving.now()
     log.info('quality.read', { streams: streams.size(), ...progress })
     return position
   }
@@ -133,11 +147,14 @@ export function createOwnStreams({
 
   async function restore(): Promise<number | undefined> {
     cursor = table.cursor()
+    // What an interrupted first save left is read again.
+    if (cursor === undefined) table.clear()
     const stored = table.all()
     streams.restore(stored, table.observations())
-    for (const [i, { id }] of stored.entries()) {
-      const state = changes.entity(id)
-      if (state === undefined) streams.delete(id)
+    for (const [i, one] of stored.entries()) {
+      const state = changes.entity(one.id)
+      if (one.position > cursor!.position) ahead.set(streams.get(one.id)!, one)
+      if (state === undefined) streams.delete(one.id)
       else streams.take(state.entity())
       if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
     }
@@ -148,12 +165,12 @@ export function createOwnStreams({
 
   return Object.freeze({
     start: streamLog.start,
-    save,
+    saving,
     progress: () => progress,
     position: () => cursor?.position,
     async close() {
       await streamLog.close()
-      if (!progress.isReading) save()
+      await saving.now()
     },
   } satisfies OwnStreams)
 }

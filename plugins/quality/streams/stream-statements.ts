@@ -1,6 +1,8 @@
 /**
- * The table of streams in the plugin's own file: records, and the log number up to which they include all
- * observations. Both are written in one transaction, so a restart counts each observation exactly once.
+ * The table of streams in the plugin's own file: records, each with the log number and the message up to which
+ * it includes all observations. A save writes them in several transactions. The last one writes the cursor: the
+ * log number that all records reach. A restart reads the log from there, and leaves out what a record of an
+ * interrupted save includes already. So each observation counts exactly once.
  */
 import type { PluginDatabase } from '#contract'
 import { bins, rareSize } from '#plugins/quality/measures/day-table.ts'
@@ -27,7 +29,22 @@ export const streamTables = `CREATE TABLE streams (
     counts_from INTEGER NOT NULL
   );`
 
-/** How far the records reach. */
+/** A later migration step. A record that was saved before it reaches as far as the cursor. */
+export const reachColumns = `ALTER TABLE streams ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE streams ADD COLUMN committed INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE streams ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;`
+
+/** How far a record reaches. */
+export interface Reach {
+  /** Log number. */
+  readonly position: number
+  /** Commit time of that row, ms. */
+  readonly committed: number
+  /** Number of the last message of a source. */
+  readonly messages: number
+}
+
+/** How far all records reach. */
 export interface Cursor {
   /** All changes up to this log number are included. */
   readonly position: number
@@ -42,7 +59,12 @@ export interface StoredStream {
   readonly id: string
   readonly record: StreamRecord
   readonly written: string | undefined
+  readonly position: number
+  readonly committed: number
 }
+
+/** A part of a save. Returns what follows once its transaction is committed. */
+export type SaveStep = () => (() => void) | undefined
 
 export interface StreamStatements {
   readonly cursor: () => Cursor | undefined
@@ -50,23 +72,34 @@ export interface StreamStatements {
   /** Ids of observation entities, with the number of their stream. */
   observations(): readonly (readonly [id: string, n: number])[]
   downtimes(): readonly Downtime[]
-  save(state: {
-    readonly streams: Iterable<Stream>
-    /** Their streams; undefined for observation entities that are not known any more. */
-    readonly observations: Iterable<readonly [id: string, n: number | undefined]>
-    readonly removed: Iterable<number>
-    readonly downtimes: readonly Downtime[]
-    readonly cursor: Cursor
-    /** Called in the transaction. */
-    readonly saved: () => void
-  }): void
+  /** The last message that the saved record of a stream includes; 0 for a stream that was not saved. */
+  messagesOf(id: string): number
+  /** Deletes all streams. */
+  clear(): void
+  /**
+   * Takes steps as one transaction, the first in any case. Returns the index of the next step.
+   * @param isEnough ends the transaction after any step.
+   */
+  transact(steps: readonly SaveStep[], from: number, isEnough: () => boolean): number
+  remove(n: number): void
+  /** @param reach of the record; one that reaches further already still does. */
+  put(stream: Stream, reach: Reach): void
+  /** @param n undefined for an observation entity that is not known any more. */
+  place(observation: string, n: number | undefined): void
+  /** Ends a save. */
+  end(cursor: Cursor, downtimes: readonly Downtime[]): void
+  /** Yields between two transactions. */
+  readonly rest: () => Promise<void>
 }
 
 export function createStreamStatements(database: PluginDatabase, rows: RecordRows): StreamStatements {
   const put = database.prepare(
-    `INSERT INTO streams (n, id, record, day, written, rare) VALUES (?, ?, ?, ?, ?, ?)
+    `INSERT INTO streams (n, id, record, day, written, rare, position, committed, messages)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (n) DO UPDATE
-     SET record = excluded.record, day = excluded.day, written = excluded.written, rare = excluded.rare`,
+     SET record = excluded.record, day = excluded.day, written = excluded.written, rare = excluded.rare,
+       position = max(position, excluded.position), committed = max(committed, excluded.committed),
+       messages = max(messages, excluded.messages)`,
   )
   const putObservation = database.prepare('INSERT OR REPLACE INTO observations (id, n) VALUES (?, ?)')
   const removeObservation = database.prepare('DELETE FROM observations WHERE id = ?')
@@ -75,25 +108,15 @@ export function createStreamStatements(database: PluginDatabase, rows: RecordRow
   const clearDowntimes = database.prepare('DELETE FROM downtimes')
   const putDowntime = database.prepare('INSERT INTO downtimes VALUES (?, ?)')
   const putCursor = database.prepare('INSERT OR REPLACE INTO cursor VALUES (1, ?, ?, ?)')
-  const save = database.transaction((state: Parameters<StreamStatements['save']>[0]) => {
-    for (const n of state.removed) {
-      remove.run(n)
-      removeObservations.run(n)
-    }
-    for (const { n, id, record, written } of state.streams) {
-      const rare = record.rare === undefined ? null : bytesOf(record.rare)
-      put.run(n, id, textOf(record), bytesOf(dayOf(record)), written ?? null, rare)
-    }
-    for (const [id, n] of state.observations) {
-      if (n === undefined) removeObservation.run(id)
-      else putObservation.run(id, n)
-    }
-    clearDowntimes.run()
-    for (const { from, to } of state.downtimes) putDowntime.run(from, to)
-    const { position, committed, countsFrom } = state.cursor
-    putCursor.run(position, committed, countsFrom)
-    state.saved()
-  })
+  const messages = database.prepare('SELECT messages FROM streams WHERE id = ?').pluck()
+  const take = database.transaction(
+    (steps: readonly SaveStep[], from: number, isEnough: () => boolean): (() => void)[] => {
+      const committed: (() => void)[] = []
+      for (let at = from; at < steps.length && (at === from || !isEnough()); at++)
+        committed.push(steps[at]!() ?? nothing)
+      return committed
+    },
+  )
   return Object.freeze({
     cursor() {
       const row = database.prepare('SELECT position, committed, counts_from AS countsFrom FROM cursor').get()
@@ -101,16 +124,46 @@ export function createStreamStatements(database: PluginDatabase, rows: RecordRow
     },
     all: () =>
       database
-        .prepare('SELECT n, id, record, day, written, rare FROM streams ORDER BY n')
+        .prepare('SELECT n, id, record, day, written, rare, position, committed FROM streams ORDER BY n')
         .all()
         .map((row) => storedOf(row as StreamRow, rows.create())),
     observations: () =>
       database.prepare('SELECT id, n FROM observations').raw().all() as (readonly [string, number])[],
     downtimes: () =>
       database.prepare('SELECT began AS "from", ended AS "to" FROM downtimes').all() as Downtime[],
-    save,
+    messagesOf: (id) => (messages.get(id) as number | undefined) ?? 0,
+    clear() {
+      database.prepare('DELETE FROM streams').run()
+      database.prepare('DELETE FROM observations').run()
+    },
+    transact(steps, from, isEnough) {
+      const committed = take(steps, from, isEnough)
+      for (const one of committed) one()
+      return from + committed.length
+    },
+    remove(n) {
+      remove.run(n)
+      removeObservations.run(n)
+    },
+    put({ n, id, record, written }, reach) {
+      const rare = record.rare === undefined ? null : bytesOf(record.rare)
+      const figures = [n, id, textOf(record), bytesOf(dayOf(record)), written ?? null, rare]
+      put.run(...figures, reach.position, reach.committed, reach.messages)
+    },
+    place(observation, n) {
+      if (n === undefined) removeObservation.run(observation)
+      else putObservation.run(observation, n)
+    },
+    end({ position, committed, countsFrom }, downtimes) {
+      clearDowntimes.run()
+      for (const { from, to } of downtimes) putDowntime.run(from, to)
+      putCursor.run(position, committed, countsFrom)
+    },
+    rest: database.rest,
   } satisfies StreamStatements)
 }
+
+const nothing = (): void => undefined
 
 interface StreamRow {
   readonly n: number
@@ -119,6 +172,8 @@ interface StreamRow {
   readonly day: Buffer
   readonly written: string | null
   readonly rare: Buffer | null
+  readonly position: number
+  readonly committed: number
 }
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Buffer =>
@@ -146,7 +201,7 @@ function dayOf({ received, firstBin, table, first, shortest }: StreamRecord): Fl
 }
 
 function storedOf(
-  { n, id, record: text, day, written, rare }: StreamRow,
+  { n, id, record: text, day, written, rare, position, committed }: StreamRow,
   record: StreamRecord,
 ): StoredStream {
   const { slots, ...figures } = JSON.parse(text) as Partial<StreamRecord> & { readonly slots?: TimeSlots }
@@ -162,5 +217,5 @@ function storedOf(
     record.rare = new Float32Array(rareSize)
     record.rare.set(numbersOf(rare))
   }
-  return { n, id, record, written: written ?? undefined }
+  return { n, id, record, written: written ?? undefined, position, committed }
 }

@@ -73,6 +73,7 @@ it('takes deletions, streams, other entities and observations, in this order', a
   const value = { id: 'o', name: sosa.hasSimpleResult, dataset: '', time: 1, value: 20 }
   const observed = [value, { ...value, name: 'other' }].map((one) => ({
     ...one,
+    n: 7,
     committed: 1,
     isLate: false,
     via: undefined,

@@ -5,7 +5,7 @@
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
-import type { ChangeBatch, ChangesPort, EntityState, PastObservation } from '#contract'
+import type { ChangeBatch, ChangesPort, EntityState, Observation, PastObservation } from '#contract'
 import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { timedResult } from './stream-entities.ts'
@@ -14,6 +14,11 @@ import { timedResult } from './stream-entities.ts'
 export interface LoggedValue extends Pick<PastObservation, 'time' | 'value'> {
   /** Commit time, ms; undefined if it is not known. */
   readonly committedAt: number | undefined
+}
+
+/** An observation of the log, with the number of its row. */
+export interface LoggedObservation extends LoggedValue, Pick<Observation, 'n'> {
+  readonly committedAt: number
 }
 
 export interface StreamLogPorts {
@@ -33,7 +38,7 @@ export interface StreamLogPorts {
   /** Reads all that exists. Returns the log number to continue after. */
   readonly read: () => Promise<number>
   /** Called with each observation of the log. */
-  readonly observed: (id: string, value: LoggedValue & { readonly committedAt: number }) => void
+  readonly observed: (id: string, value: LoggedObservation) => void
   /** Called with a result without observedAt, which the log does not report as an observation. */
   readonly untimed: (id: string, value: LoggedValue) => void
   /** Called when all of a batch is taken. */
@@ -72,8 +77,8 @@ export function createStreamLog(ports: StreamLogPorts) {
     const isStream = (state: EntityState): boolean => state.types.includes(iotStream.IotStream)
     for (const state of batch.changed.filter(isStream)) streams.take(state.entity())
     for (const state of batch.changed) if (!isStream(state)) takeEntity(state)
-    for (const { id, name, time, value, committed } of batch.observed)
-      if (name === sosa.hasSimpleResult) observed(id, { time, value, committedAt: committed })
+    for (const { id, name, time, value, n, committed } of batch.observed)
+      if (name === sosa.hasSimpleResult) observed(id, { time, value, n, committedAt: committed })
     ports.taken(batch)
   }
 

@@ -29,6 +29,13 @@ beforeAll(async () => {
     },
   })
   token = readFileSync(join(folder, 'data', 'http-token'), 'utf8').trim()
+  for (const plugin of ['quality', 'faults'])
+    await expect
+      .poll(async () => (await client().get(`/${plugin}/status`, bearer())).status, {
+        interval: 100,
+        timeout: 60_000,
+      })
+      .toBe(200)
 })
 afterAll(async () => {
   await gateway?.stop()

@@ -59,7 +59,8 @@ export interface SourceSite {
   connected(address: string): Promise<void>
 }
 
-export function sourceSite(dataFolder: string, sources: object = {}): SourceSite {
+/** @param mqttPort of the gateway's own broker; without one it has none. */
+export function sourceSite(dataFolder: string, sources: object = {}, mqttPort?: number): SourceSite {
   let running: GatewayProcess
   const client = () => httpClient(running.httpUrl)
   const site: SourceSite = {
@@ -67,7 +68,7 @@ export function sourceSite(dataFolder: string, sources: object = {}): SourceSite
       running = await startGatewayProcess({
         dataFolder,
         env: {
-          SELVEDGE_MQTT_PORT: 'off',
+          SELVEDGE_MQTT_PORT: String(mqttPort ?? 'off'),
           SELVEDGE_QUALITY_ENABLED: 'true',
           SELVEDGE_FAILPOINTS: failpoints,
         },

@@ -202,6 +202,7 @@ it('ends the subscription of a client that does not read, with an error', async 
             dataset: '',
             time: 0,
             value: 1,
+            n: 1,
             committed: 0,
             isLate: false,
             via: undefined,

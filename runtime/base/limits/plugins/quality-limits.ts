@@ -31,6 +31,8 @@ export const qualityLimits = {
   qualityReceiveMs: limit(5, 'ms'),
   /** Records in memory only; a restart counts the log since then again. Beyond it: saved. */
   qualitySaveMs: limit(60_000, 'ms'),
+  /** Rows saved without yielding. Beyond it: the next turn of the event loop. */
+  qualitySaveSliceMs: limit(10, 'ms'),
   /** Precision of the timers of silent streams and of delayed writes. Beyond it: the next tick. */
   qualityTickMs: limit(250, 'ms'),
   /** One turn of the timer wheel, about four minutes. Beyond it: another turn. */

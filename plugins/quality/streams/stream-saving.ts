@@ -1,0 +1,138 @@
+/**
+ * Saves streams in slices, so that the event loop stays free. Meanwhile observations go on: each record is
+ * saved with the log number and the message that it reaches at that moment. The cursor follows at the end, and
+ * is the one that all records reached when the save began.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
+import type { MessageJournal } from '#plugins/quality/sources/message-statements.ts'
+import type { KnownStreams } from './known-streams.ts'
+import type { Cursor, SaveStep, StreamStatements } from './stream-statements.ts'
+
+export interface StreamSavingPorts {
+  readonly table: StreamStatements
+  readonly streams: Pick<KnownStreams, 'takeUnsaved'>
+  /** What the records include now; undefined while everything is read: then nothing is saved. */
+  readonly cursor: () => Cursor | undefined
+  readonly journal: Pick<MessageJournal, 'included' | 'saved'>
+  readonly downtimes: readonly Downtime[]
+  /** What is saved beside the streams. */
+  readonly beside?: {
+    /** Saved before the streams. */
+    steps(): readonly SaveStep[]
+    /** Called in the transaction that saves or removes a stream. */
+    readonly stream: SaveStepOf
+    readonly removed: SaveStepOf
+  }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+type SaveStepOf = (n: number) => ReturnType<SaveStep>
+
+export interface StreamSaving {
+  /** Saves what has changed before the call. @throws if it cannot be written; then it is still unsaved. */
+  now(): Promise<void>
+  /** Saves in the background, unless a save is in progress. */
+  attempt(): void
+  /** Saves in the background if the last save is long ago. */
+  attemptIfDue(): void
+  /** Resolves when no save is in progress. */
+  settled(): Promise<void>
+}
+
+type Unsaved = ReturnType<KnownStreams['takeUnsaved']>
+
+export function createStreamSaving(ports: StreamSavingPorts): StreamSaving {
+  const { table, streams, cursor, journal, downtimes, beside, clock, log } = ports
+  /** State that a failed save did not write. */
+  let left: Unsaved | undefined
+  let savedAt = clock.monotonic()
+  let running: Promise<void> | undefined
+  let queued: Promise<void> | undefined
+
+  /** Removed streams come first: one that was created again has the same id. */
+  function stepsOf({ removed, streams: changed, observations }: Unsaved): SaveStep[] {
+    return [
+      ...(beside?.steps() ?? []),
+      ...removed.map((n) => () => {
+        table.remove(n)
+        return beside?.removed(n)
+      }),
+      ...[...changed].map((stream) => () => {
+        table.put(stream, { ...cursor()!, messages: journal.included() })
+        return beside?.stream(stream.n)
+      }),
+      ...[...observations].map(([id, n]) => () => {
+        table.place(id, n)
+        return undefined
+      }),
+    ]
+  }
+
+  async function save(): Promise<void> {
+    const reached = cursor()
+    if (reached === undefined) return
+    savedAt = clock.monotonic()
+    const messages = journal.included()
+    const state = left === undefined ? streams.takeUnsaved() : joined(left, streams.takeUnsaved())
+    left = state
+    const steps = stepsOf(state)
+    steps.push(() => {
+      table.end(reached, downtimes)
+      return journal.saved(messages)
+    })
+    for (let from = 0; ; await table.rest()) {
+      const begunAt = clock.monotonic()
+      const isEnough = (): boolean => clock.monotonic() - begunAt >= limits.qualitySaveSliceMs.value
+      from = table.transact(steps, from, isEnough)
+      if (from === steps.length) break
+    }
+    left = undefined
+  }
+
+  function begin(): Promise<void> {
+    queued = undefined
+    running = save().finally(() => {
+      running = undefined
+    })
+    return running
+  }
+
+  function now(): Promise<void> {
+    if (running === undefined) return begin()
+    queued ??= running.then(begin, begin)
+    return queued
+  }
+
+  function attempt(): void {
+    if (running !== undefined) return
+    now().catch((error: unknown) => {
+      log.error('plugin.failed', { plugin: 'quality', during: 'saving', error })
+    })
+  }
+
+  return Object.freeze({
+    now,
+    attempt,
+    attemptIfDue() {
+      if (clock.monotonic() - savedAt >= limits.qualitySaveMs.value) attempt()
+    },
+    async settled() {
+      for (let busy = queued ?? running; busy !== undefined; busy = queued ?? running)
+        await busy.catch(() => undefined)
+    },
+  } satisfies StreamSaving)
+}
+
+function joined(before: Unsaved, after: Unsaved): Unsaved {
+  const removed = [...before.removed, ...after.removed]
+  const streams = [...before.streams, ...after.streams].filter(({ n }) => !removed.includes(n))
+  return {
+    streams: new Set(streams),
+    observations: new Map([...before.observations, ...after.observations]),
+    removed,
+  }
+}
