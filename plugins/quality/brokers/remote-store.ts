@@ -1,6 +1,6 @@
 /**
- * Saves what a remote broker reported: entities, and records of streams, each in one transaction with the times
- * that it counted. Reports that arrive together share a save.
+ * Saves what a remote broker reported: entities, and records of streams, each in one transaction with the
+ * times that it counted. Reports that arrive together share a save.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'

@@ -5,6 +5,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json, PluginDatabase } from '#contract'
+import type { CountedMessages } from '#plugins/quality/streams/stream-saving.ts'
 
 /** Migration step; a released step never changes. */
 export const messageTables = `CREATE TABLE messages (
@@ -29,20 +30,13 @@ export interface JournalMessage {
   readonly observations: readonly SourceObservation[]
 }
 
-export interface MessageJournal {
+export interface MessageJournal extends CountedMessages {
   /** Messages that not all saved records include, oldest first. The caller counts each before it yields. */
   uncounted(): Iterable<JournalMessage & { readonly n: number }>
   /** Digests of the newest messages of a source. */
   digestsOf(source: string): readonly string[]
   /** Stores messages that the caller counts in the same turn. @throws the error of a failing disk. */
   add(messages: readonly JournalMessage[]): void
-  /** Number of the last message that the records in memory include. */
-  readonly included: () => number
-  /**
-   * Notes that all saved records include the messages up to a number. To be called in a transaction; returns
-   * what follows once it is committed.
-   */
-  saved(included: number): () => void
   /** Messages stored since then. */
   readonly length: () => number
 }

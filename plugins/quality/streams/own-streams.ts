@@ -1,7 +1,7 @@
 /**
  * Follows the streams of the gateway's own broker: a first read of all that exist, then every observation of
- * the log, once. Records are saved with the log number every `limits.qualitySaveMs`; a restart counts the rest of
- * the log from there.
+ * the log, once. Records are saved with the log number every `limits.qualitySaveMs`; a restart counts the
+ * rest of the log from there.
  */
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
@@ -147,7 +147,7 @@ export function createOwnStreams({
 
   async function restore(): Promise<number | undefined> {
     cursor = table.cursor()
-    // What an interrupted first save left is read again.
+    // The streams of an interrupted first save are read again.
     if (cursor === undefined) table.clear()
     const stored = table.all()
     streams.restore(stored, table.observations())

@@ -1,24 +1,34 @@
 /**
  * Saves streams in slices, so that the event loop stays free. Meanwhile observations go on: each record is
- * saved with the log number and the message that it reaches at that moment. The cursor follows at the end, and
- * is the one that all records reached when the save began.
+ * saved with the log number and the message that it reaches at that moment. The cursor follows at the end.
+ * It is the one that all records reached when the save began.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
-import type { MessageJournal } from '#plugins/quality/sources/message-statements.ts'
 import type { KnownStreams } from './known-streams.ts'
 import type { Cursor, SaveStep, StreamStatements } from './stream-statements.ts'
+
+/** Messages of sources that the records include. */
+export interface CountedMessages {
+  /** Number of the last message that the records in memory include. */
+  readonly included: () => number
+  /**
+   * Notes that all saved records include the messages up to a number. To be called in a transaction; returns
+   * what follows once it is committed.
+   */
+  saved(included: number): () => void
+}
 
 export interface StreamSavingPorts {
   readonly table: StreamStatements
   readonly streams: Pick<KnownStreams, 'takeUnsaved'>
-  /** What the records include now; undefined while everything is read: then nothing is saved. */
+  /** Where the records are now; undefined while everything is read: then nothing is saved. */
   readonly cursor: () => Cursor | undefined
-  readonly journal: Pick<MessageJournal, 'included' | 'saved'>
+  readonly journal: CountedMessages
   readonly downtimes: readonly Downtime[]
-  /** What is saved beside the streams. */
+  /** Saves more beside the streams. */
   readonly beside?: {
     /** Saved before the streams. */
     steps(): readonly SaveStep[]

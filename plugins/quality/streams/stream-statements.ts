@@ -1,8 +1,8 @@
 /**
- * The table of streams in the plugin's own file: records, each with the log number and the message up to which
- * it includes all observations. A save writes them in several transactions. The last one writes the cursor: the
- * log number that all records reach. A restart reads the log from there, and leaves out what a record of an
- * interrupted save includes already. So each observation counts exactly once.
+ * The table of streams in the plugin's own file: records, each with the log number and the message up to
+ * which it includes all observations. A save writes them in several transactions. The last one writes the
+ * cursor: the log number that all records reach. A restart reads the log from there, without the observations
+ * that a record of an interrupted save includes already. So each observation counts exactly once.
  */
 import type { PluginDatabase } from '#contract'
 import { bins, rareSize } from '#plugins/quality/measures/day-table.ts'
@@ -35,7 +35,7 @@ export const reachColumns = `ALTER TABLE streams ADD COLUMN position INTEGER NOT
   ALTER TABLE streams ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;`
 
 /** How far a record reaches. */
-export interface Reach {
+export interface RecordReach {
   /** Log number. */
   readonly position: number
   /** Commit time of that row, ms. */
@@ -83,7 +83,7 @@ export interface StreamStatements {
   transact(steps: readonly SaveStep[], from: number, isEnough: () => boolean): number
   remove(n: number): void
   /** @param reach of the record; one that reaches further already still does. */
-  put(stream: Stream, reach: Reach): void
+  put(stream: Stream, reach: RecordReach): void
   /** @param n undefined for an observation entity that is not known any more. */
   place(observation: string, n: number | undefined): void
   /** Ends a save. */
