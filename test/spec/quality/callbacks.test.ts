@@ -29,9 +29,9 @@ beforeAll(async () => {
     },
   })
   token = readFileSync(join(folder, 'data', 'http-token'), 'utf8').trim()
-  for (const plugin of ['quality', 'faults'])
+  for (const path of ['/quality/status', '/faults/monitoring/status'])
     await expect
-      .poll(async () => (await client().get(`/${plugin}/status`, bearer())).status, {
+      .poll(async () => (await client().get(path, bearer())).status, {
         interval: 100,
         timeout: 60_000,
       })
