@@ -30,12 +30,10 @@ beforeAll(async () => {
   })
   token = readFileSync(join(folder, 'data', 'http-token'), 'utf8').trim()
   for (const path of ['/quality/status', '/faults/monitoring/status'])
-    await expect
-      .poll(async () => (await client().get(path, bearer())).status, {
-        interval: 100,
-        timeout: 60_000,
-      })
-      .toBe(200)
+    await vi.waitFor(async () => expect((await client().get(path, bearer())).status).toBe(200), {
+      interval: 100,
+      timeout: 60_000,
+    })
 })
 afterAll(async () => {
   await gateway?.stop()
