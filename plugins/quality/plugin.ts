@@ -45,6 +45,8 @@ export interface QualitySettings extends BrokerSettings {
   readonly writeIntervalMs: number
   readonly labelSimilarity: number
   readonly neighbourMeters: number
+  readonly enableNa: boolean
+  readonly maxLogEntries: number
   readonly usualProperties: UsualSettings
   readonly sources: { readonly hosts: readonly AllowedHost[] }
 }
@@ -85,7 +87,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const writer = createQualityWriter(
     {
       broker: () => served.port,
-      figures: (stream) => figuresOf(quality(stream)),
+      figures: (stream) => figuresOf(quality(stream), { enableNa: configuration.value('enableNa') }),
       ratedState: ({ record, metadata }) => ratedState(record, metadata, moment()),
       exists: (id) => served.exists(id),
       isRatedElsewhere: ({ id }) => served.isReplica(qualityId(id)),

@@ -1,6 +1,6 @@
 /**
  * A quality as NGSI-LD: the attributes of the QoI entity of a stream (interface specification, QoI entity),
- * with canonical names. Pure. Metrics that are not known are absent.
+ * with canonical names. Pure. Figures that are not known are absent, or NA.
  */
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { Metric, Quality } from '#plugins/quality/measures/quality.ts'
@@ -35,11 +35,16 @@ export interface QualityFigure {
   readonly rated: string
 }
 
+const notAvailable = 'NA'
 /** UN/CEFACT code of seconds. */
 const secondsCode = 'SEC'
 
-export function figuresOf(quality: Quality): Figures {
-  const { share, excused } = quality
+/** @param options.enableNa whether figures that are not known are NA. */
+export function figuresOf(quality: Quality, { enableNa = false } = {}): Figures {
+  const { share, excused, age } = quality
+  const na = enableNa ? notAvailable : undefined
+  const metric = ({ absolute = na, rated = na }: Shown, details?: MetricDetails): QualityFigure | undefined =>
+    metricOf({ absolute, rated }, details)
   const entries: (readonly [string, QualityFigure | undefined])[] = [
     [`${qoi}plausibility`, metric(quality.plausibility)],
     [
@@ -52,7 +57,7 @@ export function figuresOf(quality: Quality): Figures {
         moreText: ` ${share ?? ''} ${excused || ''}`,
       }),
     ],
-    [`${qoi}age`, metric(quality.age, { unitCode: secondsCode })],
+    [`${qoi}age`, metricOf({ absolute: age.absolute ?? na, rated: undefined }, { unitCode: secondsCode })],
     [`${qoi}frequency`, metric(quality.frequency, { unitCode: secondsCode })],
     [`${qoi}timeliness`, metric(quality.timeliness)],
     [`${qoi}artificiality`, metric(quality.artificiality)],
@@ -64,6 +69,9 @@ export function figuresOf(quality: Quality): Figures {
   return new Map(entries.flatMap(([name, figure]) => (figure === undefined ? [] : [[name, figure] as const])))
 }
 
+/** A metric as it is written. */
+type Shown = { readonly [name in keyof Metric]: Metric[name] | typeof notAvailable }
+
 interface MetricDetails {
   readonly unitCode?: string
   /** Further sub-attributes, and their figures as text. */
@@ -72,14 +80,14 @@ interface MetricDetails {
 }
 
 /** A metric has the value NA, and its figures as sub-attributes. */
-function metric(
-  { absolute, rated }: Metric,
+function metricOf(
+  { absolute, rated }: Shown,
   { unitCode, more = {}, moreText = '' }: MetricDetails = {},
 ): QualityFigure | undefined {
   if (absolute === undefined && rated === undefined) return undefined
   return {
     attribute: {
-      ...property('NA'),
+      ...property(notAvailable),
       ...(absolute === undefined ? {} : { [`${qoi}hasAbsoluteValue`]: property(absolute, unitCode) }),
       ...(rated === undefined ? {} : { [`${qoi}hasRatedValue`]: property(rated) }),
       ...more,
@@ -95,5 +103,5 @@ const plain = (value: number | undefined, unitCode?: string): QualityFigure | un
 const property = (value: number | string, unitCode?: string): JsonObject => ({
   type: 'Property',
   value,
-  ...(unitCode === undefined ? {} : { unitCode }),
+  ...(unitCode === undefined || value === notAvailable ? {} : { unitCode }),
 })

@@ -11,6 +11,8 @@ import type { Edits } from './edit-statements.ts'
 export interface EditableSettings {
   readonly writeIntervalMs: number
   readonly labelSimilarity: number
+  readonly maxLogEntries: number
+  readonly enableNa: boolean
 }
 
 interface Bounds {
@@ -19,10 +21,12 @@ interface Bounds {
   readonly isWhole: boolean
 }
 
-/** The bounds of the schema of settings. */
-const editable: Readonly<Record<keyof EditableSettings, Bounds>> = {
+/** The bounds of the schema of settings; of a flag there are none. */
+const editable: Readonly<Record<keyof EditableSettings, Bounds | 'flag'>> = {
   writeIntervalMs: { min: 0, max: 3_600_000, isWhole: true },
   labelSimilarity: { min: 0, max: 1, isWhole: false },
+  maxLogEntries: { min: 1, max: 500, isWhole: true },
+  enableNa: 'flag',
 }
 
 /** Variables of the original component by setting. */
@@ -53,7 +57,7 @@ export interface ConfigurationRow {
 }
 
 export interface Configuration {
-  value(name: keyof EditableSettings): number
+  value<Name extends keyof EditableSettings>(name: Name): EditableSettings[Name]
   rows(): readonly ConfigurationRow[]
   /** @throws notFound, badRequestData */
   put(name: string, body: Json): ConfigurationRow
@@ -63,9 +67,10 @@ export interface Configuration {
 
 export function createConfiguration(settings: EditableSettings, edits: Edits): Configuration {
   let changed = edits.all()
-  const value = (name: keyof EditableSettings): number => {
+  function value<Name extends keyof EditableSettings>(name: Name): EditableSettings[Name] {
     const edit = changed.get(name)
-    return typeof edit === 'number' ? edit : settings[name]
+    // Only valid values are stored.
+    return typeof edit === typeof settings[name] ? (edit as EditableSettings[Name]) : settings[name]
   }
 
   function change(name: string, work: (name: keyof EditableSettings) => void): ConfigurationRow {
@@ -92,15 +97,26 @@ export function createConfiguration(settings: EditableSettings, edits: Edits): C
         .map(([setting, given]) => rowOf(setting, isEditable(setting) ? value(setting) : given)),
     put: (name, body) =>
       change(name, (setting) => {
-        const { min, max, isWhole } = editable[setting]
-        const number = isObject(body) ? own(body, 'value') : undefined
-        const isValid = typeof number === 'number' && number >= min && number <= max
-        if (!isValid || (isWhole && !Number.isInteger(number)))
-          throw badRequestData(`must be a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}`, 'value')
-        edits.put(setting, number)
+        const given = isObject(body) ? own(body, 'value') : undefined
+        const mistake = mistakeOf(given, editable[setting])
+        if (given === undefined || mistake !== undefined) throw badRequestData(mistake ?? '', 'value')
+        edits.put(setting, given)
       }),
     reset: (name) => change(name, (setting) => edits.delete(setting)),
   } satisfies Configuration)
+}
+
+/** Reads the text of a form field. */
+export const settingOf = (text: string): Json =>
+  /^(true|false)$/i.test(text) ? /^true$/i.test(text) : Number(text)
+
+function mistakeOf(given: Json | undefined, allowed: Bounds | 'flag'): string | undefined {
+  if (allowed === 'flag') return typeof given === 'boolean' ? undefined : 'must be true or false'
+  const { min, max, isWhole } = allowed
+  const isValid = typeof given === 'number' && given >= min && given <= max
+  return isValid && (!isWhole || Number.isInteger(given))
+    ? undefined
+    : `must be a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}`
 }
 
 /** The members of a group, each with a name in the environment of its own. A map by label has none. */

@@ -38,8 +38,9 @@ export function createOperatorRoutes(ports: OperatorPorts): RouteTable {
     '/api/log': {
       GET({ parameters }) {
         const max = limits.pluginLogLines.value
-        const limit = wholeNumber(parameters, { name: 'limit', min: 1, max }) ?? linesByDefault
-        return Response.json({ max, result: lines.newest({ level: levelOf(parameters), limit }) })
+        const limit =
+          wholeNumber(parameters, { name: 'limit', min: 1, max }) ?? configuration.value('maxLogEntries')
+        return Response.json({ max, limit, result: lines.newest({ level: levelOf(parameters), limit }) })
       },
     },
     '/api/configuration': { GET: () => Response.json({ result: configuration.rows() }) },
@@ -68,9 +69,6 @@ export function createOperatorRoutes(ports: OperatorPorts): RouteTable {
     },
   }
 }
-
-/** Lines that the log of the original component shows. */
-const linesByDefault = 30
 
 function levelOf(parameters: URLSearchParams): LogLevel {
   const text = parameters.get('level') ?? 'debug'

@@ -7,11 +7,17 @@ import type { RouteRequest, RouteTable } from '#client/routes/route-table.ts'
 import type { Json } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import type { Configuration } from './configuration.ts'
+import { type Configuration, settingOf } from './configuration.ts'
 import type { PropertyTable } from './property-table.ts'
 
 /** The first segment of all paths of the original component. */
 export const originalPrefix = '/semanticenrichment'
+
+/** Settings by their keys in the file of the original component. */
+const originalKeys: Readonly<Record<string, string>> = {
+  enablena: 'enableNa',
+  maxlogentries: 'maxLogEntries',
+}
 
 export interface OriginalPorts {
   readonly configuration: Configuration
@@ -67,7 +73,13 @@ export function createOriginalRoutes(ports: OriginalPorts): RouteTable {
       rangesChanged()
     }),
     '/changeconfiguration': form('configuration', (fields) => {
-      configuration.put(required(fields, 'key'), { value: Number(required(fields, 'value')) })
+      const [key, value] = [required(fields, 'key'), settingOf(required(fields, 'value'))]
+      if (key === 'deleteqoi') {
+        if (value !== false)
+          throw badRequestData('must be false: qualities are updated, not deleted', 'value')
+        return
+      }
+      configuration.put(originalKeys[key] ?? key, { value })
       rangesChanged()
     }),
   }

@@ -39,6 +39,9 @@ export function table(caption, headings, body) {
   )
 }
 
+/** A number with its noun. */
+export const counted = (number, noun, plural = `${noun}s`) => `${number} ${number === 1 ? noun : plural}`
+
 /** A labelled form field. */
 export const field = (label, input) => element('label', {}, element('span', {}, label), input)
 

@@ -3,7 +3,7 @@
  * nothing from other origins and contains no data; if the gateway requires a token, it prompts for it.
  */
 import './page.css'
-import { element, field, send, token } from './dom.js'
+import { counted, element, field, send, token } from './dom.js'
 import { streamsTab } from './streams.js'
 import { subscriptionsTab } from './subscriptions.js'
 import { configurationTab, logTab, metadataTab } from './tabs.js'
@@ -65,8 +65,8 @@ async function refresh() {
 async function showState() {
   const { streams, reading, waiting } = await send('status')
   state.textContent = reading?.isReading
-    ? `Reading what exists: ${reading.entities} entities, ${reading.observations} values`
-    : `${streams} streams, ${waiting} qualities wait to be written`
+    ? `Reading what exists: ${counted(reading.entities, 'entity', 'entities')}, ${counted(reading.observations, 'value')}`
+    : `${counted(streams, 'stream')}, ${counted(waiting, 'quality waits', 'qualities wait')} to be written`
 }
 
 async function open() {

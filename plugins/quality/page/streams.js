@@ -1,5 +1,5 @@
 /** Data sources: each stream with its metrics, their rated values over time, and its metadata. */
-import { element, field, send, timeText } from './dom.js'
+import { counted, element, field, send, timeText } from './dom.js'
 import { sparkline } from './sparkline.js'
 
 const pageSize = 20
@@ -48,7 +48,7 @@ export function streamsTab(run) {
     // The reader asked for something else meanwhile.
     if (asked !== String(query)) return
     const rows = answer.result.slice(0, pageSize)
-    count.textContent = `${answer.count} streams are known.`
+    count.textContent = `${counted(answer.count, 'stream is known', 'streams are known')}.`
     back.disabled = offset === 0
     next.disabled = answer.result.length <= pageSize
     for (const id of [...cards.keys()]) if (!rows.some((one) => one.id === id)) cards.delete(id)
@@ -108,7 +108,7 @@ function streamCard(id) {
     update(one) {
       current = one.quality
       heading.textContent = one.label ?? id.slice(id.lastIndexOf(':') + 1)
-      seen.textContent = `${one.observations} values, the latest of ${timeText(one.lastObservedAt)}`
+      seen.textContent = `${counted(one.observations, 'value')}, the latest of ${timeText(one.lastObservedAt)}`
       for (const [name, tile] of tiles) tile.update(one.quality[name])
       facts.replaceChildren(
         ...factsOf(one).flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]),

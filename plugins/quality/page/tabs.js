@@ -76,15 +76,16 @@ export function logTab(run) {
   const size = element('input', {
     type: 'number',
     min: 1,
-    value: 30,
     onchange: (event) => run(event, refresh),
   })
 
   async function refresh() {
     if (!size.checkValidity()) return
-    const query = new URLSearchParams({ level: level.value, limit: size.value || 30 })
-    const { max, result } = await send(`api/log?${query}`)
+    const query = new URLSearchParams({ level: level.value })
+    if (size.value !== '') query.set('limit', size.value)
+    const { max, limit, result } = await send(`api/log?${query}`)
     size.max = max
+    size.placeholder = limit
     body.replaceChildren(
       ...result.map((line) =>
         row(new Date(line.at).toLocaleTimeString(), line.level, line.event, element('code', {}, line.facts)),
@@ -116,9 +117,12 @@ export function configurationTab(run) {
 
   function valueCell({ setting, value, isEditable, isChanged }) {
     if (!isEditable) return element('code', {}, value)
-    const input = element('input', { name: setting, value, inputmode: 'decimal', required: true })
-    const save = (event) =>
-      run(event, () => change(setting, { method: 'PUT', body: { value: Number(input.value) } }))
+    const isFlag = value === 'true' || value === 'false'
+    const input = isFlag
+      ? element('select', { name: setting }, ...['false', 'true'].map((one) => option(one, one === value)))
+      : element('input', { name: setting, value, inputmode: 'decimal', required: true })
+    const given = () => (isFlag ? input.value === 'true' : Number(input.value))
+    const save = (event) => run(event, () => change(setting, { method: 'PUT', body: { value: given() } }))
     return element(
       'form',
       { class: 'bar', onsubmit: save },

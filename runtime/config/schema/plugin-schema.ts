@@ -172,6 +172,10 @@ export const quality = section('Quality analyser', {
    * stream.
    */
   neighbourMeters: setting(kind.wholeNumber(0, 1_000_000, 'metres'), 20_000),
+  /** Unknown figures. true: they are written as NA (enablena of the original). false: they are absent. */
+  enableNa: setting(kind.flag(), false),
+  /** Log lines. How many the page shows at first (maxlogentries of the original). */
+  maxLogEntries: setting(kind.wholeNumber(1, 500, 'lines'), 30),
   /** Sources. MQTT, AMQP and NGSI-LD brokers that streams name as their source (iot-stream:providedBy). */
   sources: qualitySources,
 })

@@ -128,6 +128,15 @@ describe('the interface of the page', () => {
     }
     expect(await post('addsubscription', { subscription: '{' })).toBe(400)
     expect(await post('changeconfiguration', { section: 'x', key: 'port', value: '1' })).toBe(404)
+    const change = (key: string, value: string) => post('changeconfiguration', { section: 'x', key, value })
+    expect(await change('maxlogentries', '1')).toBe(303)
+    expect(await result('log')).toHaveLength(1)
+    expect([await change('deleteqoi', 'False'), await change('deleteqoi', 'True')]).toEqual([303, 400])
+    expect([await change('enablena', 'True'), await change('enablena', '1')]).toEqual([303, 400])
+    for (const setting of ['maxLogEntries', 'enableNa'])
+      expect((await gateway.send('DELETE', `/quality/api/configuration/${setting}`, undefined)).status).toBe(
+        200,
+      )
     expect(await post('addmetadata', { type: 'pH' })).toBe(400)
   })
 
@@ -149,6 +158,24 @@ describe('the interface of the page', () => {
     expect(await rows()).toContainEqual(
       expect.objectContaining({ ...similarity, value: '0.8', isChanged: false }),
     )
+  })
+
+  it('writes figures that are not known as NA if it is told to', async () => {
+    await create('unknown', { label: 'no usual property', intervalMs: 3_600_000 })
+    const set = (value: boolean) => gateway.send('PUT', '/quality/api/configuration/enableNa', { value })
+    const plausibility = async () => {
+      const answer = await gateway.get(`/ngsi-ld/v1/entities/urn:ngsi-ld:QoI:${idOf('unknown')}`)
+      return answer.status === 200 ? (answer.json() as Record<string, unknown>)[`${qoi}plausibility`] : null
+    }
+    await observe('unknown', 20)
+    await expect.poll(plausibility).toBeUndefined()
+    expect((await set(true)).status).toBe(200)
+    await observe('unknown', 21)
+    const na = expect.objectContaining({ type: 'Property', value: 'NA' })
+    await expect
+      .poll(plausibility)
+      .toEqual(expect.objectContaining({ [`${qoi}hasAbsoluteValue`]: na, [`${qoi}hasRatedValue`]: na }))
+    expect((await set(false)).status).toBe(200)
   })
 
   it('uses a changed value range for the next value of a stream', async () => {
@@ -250,6 +277,19 @@ describePeer('chromium', 'the quality page', (path) => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(15, 19, 23)')
     expect([strangers, complaints]).toEqual([[], []])
+  })
+
+  it('counts one value in the singular, and shows ids on a phone', async () => {
+    await create('single', { label: 'single', intervalMs: 3_600_000 })
+    await observe('single', 20)
+    const { page } = browser
+    const seen = page.locator(`[data-stream="${idOf('single')}"] .seen`)
+    await expect.poll(() => seen.textContent()).toContain('1 value, ')
+    await page.setViewportSize({ width: 360, height: 740 })
+    await page.getByRole('link', { name: 'Subscriptions' }).click()
+    const id = page.locator('tbody code').first()
+    await expect.poll(async () => (await id.boundingBox())?.width).toBeGreaterThan(150)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
   })
 
   it('creates and deletes a subscription with its form', async () => {
