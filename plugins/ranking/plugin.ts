@@ -66,12 +66,13 @@ function createRequests(host: RankingHost, port: BrokerPort) {
   const { settings, clock, context } = host
   const backend = createBackend(port, clock.monotonic)
   const ranking = createRanking({ backend, clock, context })
+  const isElsewhere = settings.backend !== 'mdr' && settings.backend !== 'indexing'
   const concurrency = createConcurrencyLimit({
-    atOnce: limits.rankingAtOnce.value,
+    // Two that read from this process would only take turns and hold twice the memory.
+    atOnce: isElsewhere ? limits.rankingAtOnce.value : 1,
     waitingMax: limits.rankingWaitingMax.value,
     what: 'ranked queries',
   })
-  const isElsewhere = settings.backend !== 'mdr' && settings.backend !== 'indexing'
   const hidden = new Set([...unsent, ...(isElsewhere ? credentials : [])])
   const sent = (headers: Headers, without = hidden): Record<string, string> =>
     Object.fromEntries([...headers].filter(([name]) => !without.has(name)))

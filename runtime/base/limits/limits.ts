@@ -77,6 +77,8 @@ export const limits = underTrial({
    * Rows that one search adds to an incomplete cached column; half a millisecond. Beyond it: the next search.
    */
   columnRowsPerSearch: limit(2048, 'rows'),
+  /** Documents that a reader of all entities holds at a time. Beyond it: the next page. */
+  scannedPageBytes: limit(256 * 1024, 'characters'),
   // Log, tail, chunks
   /** Followers resume from the log. Beyond it: oldest folded rows are deleted. */
   logBytesMax: limit(64 * 1024 * 1024, 'bytes'),
@@ -121,6 +123,13 @@ export const limits = underTrial({
   streamsMax: limit(4_000_000, 'streams'),
   /** Resident memory, also under load. Beyond it: garbage is collected. */
   memoryPressureBytes: limit(176 * 1024 * 1024, 'bytes'),
+  /** Growth of resident memory above that since the last collection. Beyond it: garbage is collected. */
+  pressureGrowthBytes: limit(16 * 1024 * 1024, 'bytes'),
+  /**
+   * Resident memory. Beyond it: V8 collects earlier and returns free pages of its heap at once, at the cost
+   * of time.
+   */
+  memoryThriftBytes: limit(208 * 1024 * 1024, 'bytes'),
   /** Young generation of the heap while more is resident. Beyond it: it no longer grows. */
   youngPressureBytes: limit(8 * 1024 * 1024, 'bytes'),
   /** Memory above the baseline that an idle process keeps after a load. Beyond it: garbage is collected. */

@@ -22,7 +22,7 @@ export const ngsiLdLimits = {
   /** Bounds the cost of one character of a text. Beyond it: 403. */
   patternStatesMax: limit(512, 'states'),
   /** Compiled patterns cached by source. Beyond it: compiled again, 0.1 ms each. */
-  patternsCompiledMax: limit(512, 'patterns'),
+  patternsCompiledMax: limit(256, 'patterns'),
   /** Memory of one compiled pattern during matching. Beyond it: matching is slower. */
   patternMemoryBytes: limit(65_536, 'bytes'),
   /**

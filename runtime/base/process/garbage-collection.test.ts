@@ -98,7 +98,7 @@ it('waits only twenty checks after a load', () => {
   expect(checkOften(100)).toBe(2)
 })
 
-it('collects under load while too much memory is resident, and never while the process does nothing', () => {
+it('collects under load while too much memory is resident, and idle only while memory grows', () => {
   const { state } = site()
   let workedMs = 0
   const check = createPressureCheck({
@@ -119,6 +119,47 @@ it('collects under load while too much memory is resident, and never while the p
   state.bytes += 1
   expect(collectionsWhile(200)).toBeGreaterThan(10)
   expect(collectionsWhile(0)).toBe(0)
+  state.bytes += limits.pressureGrowthBytes.value - 1
+  expect(collectionsWhile(0)).toBe(0)
+  state.bytes += 1
+  expect(collectionsWhile(0)).toBe(1)
+})
+
+it('measures growth from the lowest point since the last collection', () => {
+  let bytes = limits.memoryPressureBytes.value + limits.pressureGrowthBytes.value
+  let collections = 0
+  const check = createPressureCheck({
+    collect: () => collections++,
+    residentBytes: () => bytes,
+    workedMs: () => 0,
+  })
+  check()
+  expect(collections).toBe(1)
+  // It grows again before the checks after a collection are over.
+  bytes -= limits.pressureGrowthBytes.value
+  check()
+  bytes += limits.pressureGrowthBytes.value
+  for (let i = 0; i < 20; i++) check()
+  expect(collections).toBe(2)
+})
+
+it('makes V8 save memory while too much is resident', () => {
+  const state = { bytes: limits.memoryThriftBytes.value - 1, calls: [] as boolean[] }
+  const check = createYoungCheck({
+    residentBytes: () => state.bytes,
+    youngBytes: () => 0,
+    setGrowth: () => {},
+    setThrift: (isThrifty) => void state.calls.push(isThrifty),
+  })
+  const callsWith = (bytes: number): readonly boolean[] => {
+    state.bytes = bytes
+    check()
+    check()
+    return state.calls
+  }
+  expect(callsWith(state.bytes)).toEqual([])
+  expect(callsWith(limits.memoryThriftBytes.value)).toEqual([true])
+  expect(callsWith(limits.memoryThriftBytes.value - 1)).toEqual([true, false])
 })
 
 it('keeps the young generation small while too much memory is resident', () => {
@@ -129,6 +170,7 @@ it('keeps the young generation small while too much memory is resident', () => {
     setGrowth(mayGrow) {
       state.mayGrow = mayGrow
     },
+    setThrift: () => {},
   })
   const mayGrowWith = (bytes: number, young: number): boolean => {
     Object.assign(state, { bytes, young })

@@ -5,8 +5,10 @@
  *
  * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
  *    steps.
- * 2. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work.
- *    The young generation, which such a collection shrinks, then stays small.
+ * 2. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work,
+ *    and whenever memory grew by `pressureGrowthBytes` since the last one. V8 then saves memory: it lets the
+ *    heap grow less between its own collections, returns free pages at once, and keeps the young generation
+ *    small.
  */
 import { performance } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
@@ -20,11 +22,11 @@ const checkMs = 1000
 const checksBetween = 120
 const checksAfterLoad = 20
 /** How often resident memory is checked against `memoryPressureBytes`. */
-const pressureCheckMs = 250
+const pressureCheckMs = 100
 /** How often the size of the young generation is checked; V8 may double it in each collection. */
 const youngCheckMs = 50
 /** Number of checks after which a collection under pressure has ended. */
-const pressureChecks = 4
+const pressureChecks = 8
 /** Work of the event loop between two collections under pressure; each takes about 100 ms of it. */
 const pressureWorkMs = 1000
 
@@ -85,13 +87,14 @@ export function collectGarbage(release: QuietCollectionPorts['release']): () => 
   const workedMs = (): number => performance.eventLoopUtilization().active
   const check = createPressureCheck({ collect, residentBytes, workedMs })
   const timer = setInterval(check, pressureCheckMs).unref()
-  const checkYoung = createYoungCheck({ residentBytes, youngBytes, setGrowth: setYoungGrowth })
+  const checkYoung = createYoungCheck({ residentBytes, youngBytes, setGrowth: setYoungGrowth, setThrift })
   const youngTimer = setInterval(checkYoung, youngCheckMs).unref()
   const end = collectWhenQuiet(release)
   return () => {
     clearInterval(timer)
     clearInterval(youngTimer)
     setYoungGrowth(true)
+    setThrift(false)
     end()
   }
 }
@@ -101,16 +104,24 @@ export interface YoungCheckPorts extends Pick<QuietCollectionPorts, 'residentByt
   readonly youngBytes: () => number
   /** Called when the young generation may no longer grow, and when it may again. */
   readonly setGrowth: (mayGrow: boolean) => void
+  /** Called when V8 should save memory rather than time, and when it no longer should. */
+  readonly setThrift: (isThrifty: boolean) => void
 }
 
 /**
- * Creates the check that keeps the young generation small while too much memory is resident. V8 would use
- * twice `--max-semi-space-size` for it.
+ * Creates the check that makes V8 save memory while too much is resident. V8 would use twice
+ * `--max-semi-space-size` for the young generation, and pool the free pages of its heap: up to 50 MB.
  */
-export function createYoungCheck({ residentBytes, youngBytes, setGrowth }: YoungCheckPorts): () => void {
+export function createYoungCheck(ports: YoungCheckPorts): () => void {
+  const { residentBytes, youngBytes, setGrowth, setThrift } = ports
   let mayGrow = true
+  let isThrifty = false
   return () => {
-    const isCrowded = residentBytes() >= limits.memoryPressureBytes.value
+    const bytes = residentBytes()
+    const isCrowded = bytes >= limits.memoryPressureBytes.value
+    const isFull = bytes >= limits.memoryThriftBytes.value
+    if (isFull !== isThrifty) setThrift(isFull)
+    isThrifty = isFull
     const next = !isCrowded || youngBytes() < limits.youngPressureBytes.value
     if (next === mayGrow) return
     mayGrow = next
@@ -122,6 +133,8 @@ const youngBytes = (): number =>
   getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0
 const setYoungGrowth = (mayGrow: boolean): void =>
   setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`)
+const setThrift = (isThrifty: boolean): void =>
+  setFlagsFromString(isThrifty ? '--optimize-for-size' : '--no-optimize-for-size')
 
 export interface PressureCheckPorts extends Pick<QuietCollectionPorts, 'collect' | 'residentBytes'> {
   /** Time since the start during which the event loop was busy, in ms. */
@@ -133,15 +146,21 @@ export function createPressureCheck(ports: PressureCheckPorts): () => void {
   const { collect, residentBytes, workedMs } = ports
   let checksToGo = 0
   let collectedAt = 0
+  /** Resident memory after the last collection. */
+  let left = limits.memoryPressureBytes.value
   return () => {
     if (collect === undefined) return
+    const bytes = residentBytes()
+    left = Math.min(left, bytes)
     if (checksToGo > 0) {
       checksToGo--
       return
     }
-    if (workedMs() - collectedAt < pressureWorkMs) return
-    if (residentBytes() < limits.memoryPressureBytes.value) return
+    if (bytes < limits.memoryPressureBytes.value) return
+    const hasGrown = bytes - left >= limits.pressureGrowthBytes.value
+    if (!hasGrown && workedMs() - collectedAt < pressureWorkMs) return
     collect()
+    left = Number.POSITIVE_INFINITY
     collectedAt = workedMs()
     checksToGo = pressureChecks
   }
@@ -168,13 +187,13 @@ const mostBytes = 96 * 1024 * 1024
  */
 function startCollection(): void {
   if (getHeapStatistics().external_memory + startBytes >= mostBytes) return
-  setFlagsFromString('--optimize-for-size')
+  setThrift(true)
   try {
     new ArrayBuffer(startBytes).transfer(0)
   } catch {
     // The system refuses the address space; V8 then collects on its own schedule.
   } finally {
-    setFlagsFromString('--no-optimize-for-size')
+    setThrift(residentBytes() >= limits.memoryThriftBytes.value)
   }
 }
 const collect = gc && startCollection

@@ -4,6 +4,7 @@
  * in order of creation unless the query has an order.
  */
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import { createYield } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
@@ -91,12 +92,28 @@ export function createConsume({ database, entities, live, names, clock }: Consum
   const turnMs = limits.queryTurnMs.value
   const yieldIfDue = createYield(clock.monotonic, turnMs)
   const inTurns = async (steps: SearchSteps<QueryPage>): Promise<QueryPage> => {
+    await nextTurn()
     for (;;) {
       await yieldIfDue()
       if (!database.open) throw new GatewayError('store.closed', 'the tenant was closed during the query')
-      const page = stepUntil(steps, clock.monotonic() + turnMs)
+      // Other queries may have used up most of this turn.
+      const page = stepUntil(steps, clock.monotonic() + turnMs / 2)
       if (page !== undefined) return page
     }
+  }
+  /** Whether a query used up its time slice in this turn of the event loop. */
+  let isSpent = false
+  /** Undefined if the page takes longer than a time slice, of which there is one per turn. */
+  const atFirst = (steps: SearchSteps<QueryPage>): QueryPage | undefined => {
+    if (isSpent) return undefined
+    const page = stepUntil(steps, clock.monotonic() + turnMs)
+    if (page === undefined) {
+      isSpent = true
+      setImmediate(() => {
+        isSpent = false
+      })
+    }
+    return page
   }
 
   return Object.freeze({
@@ -117,10 +134,10 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       const found = known(query)
       if (found !== undefined) return found
       const steps = answer(query)
-      return stepUntil(steps, clock.monotonic() + turnMs) ?? inTurns(steps)
+      return atFirst(steps) ?? inTurns(steps)
     },
     shortQuery: (query: EntityQuery): QueryPage | undefined =>
-      known(query) ?? stepUntil(answer(query), clock.monotonic() + turnMs),
+      known(query) ?? atFirst(answer(query)),
     /** Like `query` without yielding, for works being decided. */
     queryAtOnce: (query: EntityQuery): QueryPage =>
       known(query) ?? stepUntil(answer(query), Number.POSITIVE_INFINITY)!,

@@ -3,6 +3,7 @@
  * result with the pure merge rules, and stage it. A write that only changes values of observed attributes
  * becomes observations and never writes the document.
  */
+import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -150,17 +151,23 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
   async function purge(wanted: EntityQuery, { keep, drop, by }: PurgeOptions): Promise<BatchResult> {
     const isSelected = compileSearch(wanted, retrieve)
     const result = { success: [] as string[], created: [], errors: [] as BatchItemError[] }
-    let after: string | undefined
-    do {
+    // Only ids are held while a page is written, because its documents may be large.
+    const pageAfter = async (position: string | undefined) => {
       const page = await query({
         ...wanted,
         order: undefined,
         limit: sliceSize,
         offset: 0,
         count: false,
-        after,
+        after: position,
       })
-      const ids = page.entities.map(({ id }) => id)
+      for (const view of page.entities) noteDiscarded(view.text().length)
+      return { ids: page.entities.map(({ id }) => id), next: page.more ? page.next : undefined }
+    }
+    let after: string | undefined
+    do {
+      const { ids, next } = await pageAfter(after)
+      collectDiscarded()
       const { success, errors } = await batch(ids, String, (stage, id) => {
         const draft = documents.find(stage, id)
         if (draft === undefined || !isSelected(draft.entity, timesOf(draft))) return 'done'
@@ -170,7 +177,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
       })
       result.success.push(...success)
       result.errors.push(...errors)
-      after = page.more ? page.next : undefined
+      after = next
     } while (after !== undefined)
     return result
   }

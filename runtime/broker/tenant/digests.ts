@@ -93,6 +93,9 @@ function createRepeats(): (key: string, at: number, one: number) => boolean {
   }
 }
 
+/** Copies of a document while it is hashed: its text, its values, and their canonical form twice. */
+const hashedCopies = 4
+
 export function createDigests({ following, history, records, collisions }: DigestsPorts): Digests {
   const alone = createSemaphore()
   const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
@@ -100,15 +103,17 @@ export function createDigests({ following, history, records, collisions }: Diges
   async function* chosen(isChosen: Chosen): AsyncGenerator<EntityView> {
     const limit = limits.digestEntitiesPerTurn.value
     for (let rid = 0; ; ) {
-      const page = following.entities(rid, limit)
+      let page = following.entities(rid, limit)
       if (page.length === 0) return
       for (const [, view] of page) {
         await yieldIfDue()
-        collectDiscarded()
-        noteDiscarded(view.text().length)
+        noteDiscarded(hashedCopies * view.text().length)
         if (isChosen(view)) yield view
       }
       rid = page.at(-1)![0]
+      // A collection moves what is still referenced to the old generation, where it would stay for long.
+      page = []
+      collectDiscarded()
     }
   }
 

@@ -150,7 +150,7 @@ export function createEntities(database: Database, budget = createRowBudget()) {
         const row = rowOf(values)
         rows.push(row)
         characters += row.doc.length
-        if (characters > limits.pageBytesMax.value) break
+        if (characters > limits.scannedPageBytes.value) break
       }
       return rows
     },
