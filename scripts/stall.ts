@@ -11,6 +11,7 @@ const help = `Usage: npm run stall -- [options]
   --entities N  how many entities the gateway holds (default 20000)
   --only TEXT   only cases whose name has this text
   --loaded      beside steady traffic by MQTT and HTTP
+  --plugins     with the quality analyser and fault detection, which are on by default
   --program P   run P instead of bin/selvedge, such as one that writes a profile
 
 Exit code: 0 every case kept within 50 ms (200 ms with --loaded) and 250 MB; 1 one did not; 64 wrong usage.
@@ -19,6 +20,7 @@ const values = optionsOf('stall', help, {
   entities: { type: 'string', default: '20000' },
   only: { type: 'string', default: '' },
   loaded: { type: 'boolean', default: false },
+  plugins: { type: 'boolean', default: false },
   program: { type: 'string' },
 })
 const [delayMsMax, peakMbMax] = [values.loaded ? 200 : 50, 250]
@@ -29,6 +31,7 @@ const rows = await runStalls(
   {
     entities: wholeNumber('stall', 'entities', values.entities),
     isLoaded: values.loaded,
+    hasAllPlugins: values.plugins,
     program: values.program,
     tell,
   },

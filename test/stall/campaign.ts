@@ -37,6 +37,8 @@ const quietMs = 30_000
 export interface StallOptions {
   readonly entities: number
   readonly isLoaded: boolean
+  /** Whether the quality analyser and fault detection run, too. */
+  readonly hasAllPlugins: boolean
   /** What to run instead of `bin/selvedge`. */
   readonly program?: string | undefined
   readonly tell: (line: string) => void
@@ -44,9 +46,13 @@ export interface StallOptions {
 
 export async function runStalls(
   cases: readonly StallCase[],
-  { entities, isLoaded, program, tell }: StallOptions,
+  { entities, isLoaded, hasAllPlugins, program, tell }: StallOptions,
 ): Promise<readonly StallRow[]> {
-  const gateway = await startGatewayProcess(program === undefined ? {} : { program: [program] })
+  const enabled = String(hasAllPlugins)
+  const gateway = await startGatewayProcess({
+    env: { SELVEDGE_QUALITY_ENABLED: enabled, SELVEDGE_FAULTS_ENABLED: enabled },
+    ...(program === undefined ? {} : { program: [program] }),
+  })
   const site: Site = { gateway, http: httpClient(gateway.httpUrl), entities }
   try {
     await createEntities(site)

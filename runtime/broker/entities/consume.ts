@@ -136,8 +136,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       const steps = answer(query)
       return atFirst(steps) ?? inTurns(steps)
     },
-    shortQuery: (query: EntityQuery): QueryPage | undefined =>
-      known(query) ?? atFirst(answer(query)),
+    shortQuery: (query: EntityQuery): QueryPage | undefined => known(query) ?? atFirst(answer(query)),
     /** Like `query` without yielding, for works being decided. */
     queryAtOnce: (query: EntityQuery): QueryPage =>
       known(query) ?? stepUntil(answer(query), Number.POSITIVE_INFINITY)!,

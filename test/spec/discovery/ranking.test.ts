@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { platformContextPath } from '#broker/contexts/context-resolver.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 
@@ -305,6 +306,31 @@ describe('the index as backend', () => {
       await gateway.close()
     }
   })
+})
+
+it('ranks entities of its own process one request at a time', async () => {
+  setLimit('rankingWaitingMax', 0)
+  const gateway = await start('serial-', { SELVEDGE_RANKING_BACKEND: 'mdr' })
+  try {
+    const entities = Array.from({ length: 1000 }, (_, n) => ({
+      id: `urn:x:serial:${n}`,
+      type: 'Serial',
+      n: property(n),
+    }))
+    await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', entities)
+    const path = `${query}?type=Serial&weights=n:1`
+    // Two requests overlap when the second arrives before the first is answered.
+    await vi.waitFor(
+      async () => {
+        const answers = await Promise.all([1, 2].map(() => rankingOf(gateway).get(path)))
+        expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 503])
+      },
+      { timeout: 20_000 },
+    )
+  } finally {
+    restoreLimits()
+    await gateway.close()
+  }
 })
 
 describe('other routes of the ranking', () => {
