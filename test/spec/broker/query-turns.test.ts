@@ -33,5 +33,5 @@ it('takes one slice in the turn of the request', async () => {
   const inTurn = passed - before
   await nextTurn()
   expect(inTurn).toBeLessThan(limits.queryTurnMs.value + 5)
-  for (const page of await Promise.all(asked)) expect(page.count).toBe(199)
+  for (const page of asked) expect((await page).count).toBe(199)
 })
