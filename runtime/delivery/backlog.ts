@@ -34,13 +34,13 @@ export function createBacklog(ports: BacklogPorts, after: number) {
 
   const isNew = ({ d }: Delivery): boolean => !pending.has(d) && !queue.has(d)
   const hasRoom = (): boolean =>
-    queue.size < limits.deliveriesWindow.value && queue.bytes < limits.deliveriesWindowBytes.value
+    queue.size() < limits.deliveriesWindow.value && queue.bytes() < limits.deliveriesWindowBytes.value
   const isReading = (): boolean =>
-    hasMore && hasRoom() && queue.size - queue.paused <= limits.deliveriesWindow.value / 2
+    hasMore && hasRoom() && queue.size() - queue.paused() <= limits.deliveriesWindow.value / 2
 
   function read(): void {
-    const count = limits.deliveriesWindow.value - queue.size
-    const bytes = limits.deliveriesWindowBytes.value - queue.bytes
+    const count = limits.deliveriesWindow.value - queue.size()
+    const bytes = limits.deliveriesWindowBytes.value - queue.bytes()
     const rows = reads.next({ endpoint, after: cursor, count }, bytes)
     for (const row of rows) if (isNew(row)) queue.add(row)
     hasMore = rows.length > 0

@@ -96,7 +96,7 @@ export function createLanes(ports: LanesPorts) {
     /** Closes a lane without pending deliveries. */
     closeIfIdle(lane: EndpointLane): void {
       const { host, backlog, endpoint } = lane
-      if (backlog.waiting() !== 0 || backlog.queue.size > 0 || lanes.get(endpoint) !== lane) return
+      if (backlog.waiting() !== 0 || backlog.queue.size() > 0 || lanes.get(endpoint) !== lane) return
       clearTimeout(lane.timer)
       lanes.delete(endpoint)
       host.lanes.delete(lane)

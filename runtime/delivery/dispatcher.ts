@@ -179,8 +179,8 @@ function statusOf({ name, host, backlog, pace, ...lane }: EndpointLane, now: num
   return {
     endpoint: name,
     waiting: backlog.waiting(),
-    held: backlog.queue.size,
-    inFlight: backlog.queue.flights,
+    held: backlog.queue.size(),
+    inFlight: backlog.queue.flights(),
     state: downSince === undefined ? (isPaused ? 'backing-off' : 'up') : 'down',
     since: downSince ?? pace.failingSince() ?? lane.upSince,
     lastError: lane.lastError,

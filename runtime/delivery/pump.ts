@@ -84,7 +84,7 @@ export function createPump(ports: PumpPorts) {
   function startNext(lane: EndpointLane, now: number): number {
     const { host, backlog, pace } = lane
     if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return 0
-    if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights >= pace.width())
+    if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights() >= pace.width())
       return 0
     const flights = backlog.next(now)
     if (flights.length === 0) return backlog.isReading() ? 1 : 0

@@ -37,7 +37,7 @@ describe('the queue of an endpoint', () => {
     for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a'), newDelivery(3, 'a')])
       queue.add(delivery)
     queue.putBack(queue.take(0)!)
-    expect([queue.size, queue.has(2)]).toEqual([1, false])
+    expect([queue.size(), queue.has(2)]).toEqual([1, false])
     queue.add(newDelivery(4, 'a'))
     expect(queue.has(4)).toBe(false)
     const again = queue.take(0)!
@@ -51,7 +51,7 @@ describe('the queue of an endpoint', () => {
     const queue = createQueue()
     queue.add(newDelivery(1, 'a'))
     queue.putBack(queue.take(0)!, 500)
-    expect([queue.take(499), queue.dueAt(), queue.paused]).toEqual([undefined, 500, 1])
+    expect([queue.take(499), queue.dueAt(), queue.paused()]).toEqual([undefined, 500, 1])
     expect(queue.take(500)?.delivery.d).toBe(1)
     expect(queue.dueAt()).toBe(Number.POSITIVE_INFINITY)
   })
@@ -61,7 +61,7 @@ describe('the queue of an endpoint', () => {
       queue.add(delivery)
     const flight = queue.take(0)!
     queue.clear()
-    expect([queue.size, queue.isFlying(1), queue.take(0)]).toEqual([1, true, undefined])
+    expect([queue.size(), queue.isFlying(1), queue.take(0)]).toEqual([1, true, undefined])
     queue.add(newDelivery(2, 'a'))
     expect(queue.take(0)).toBeUndefined()
     queue.putBack(flight)
@@ -78,8 +78,8 @@ describe('the queue of an endpoint', () => {
   it('reports the size of its deliveries', () => {
     const queue = createQueue()
     queue.add(newDelivery(1, 'a', 'x'.repeat(1000)))
-    expect(queue.bytes).toBeGreaterThan(1000)
+    expect(queue.bytes()).toBeGreaterThan(1000)
     queue.remove(newDelivery(1, 'a'))
-    expect([queue.bytes, queue.size, queue.take(0)]).toEqual([0, 0, undefined])
+    expect([queue.bytes(), queue.size(), queue.take(0)]).toEqual([0, 0, undefined])
   })
 })

@@ -87,6 +87,7 @@ export function createQueue() {
     if (pair.waiting.push(delivery) === 1 && !pair.isFlying) ready.push(pair)
   }
 
+  // No accessors: a frozen object with one takes 1 kB more, for each of thousands of endpoints.
   return Object.freeze({
     /** Adds a delivery, unless its pair is behind; `catchUp` adds those. */
     add(delivery: Delivery): void {
@@ -188,20 +189,12 @@ export function createQueue() {
     dueAt: () =>
       ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity),
     /** Deliveries in memory, including those in flight. */
-    get size() {
-      return held.size
-    },
+    size: () => held.size,
     /** Pairs that wait for the end of their own pause. */
-    get paused() {
-      return paused.length
-    },
+    paused: () => paused.length,
     /** Requests in flight. */
-    get flights() {
-      return flying.size - companions
-    },
-    get bytes() {
-      return bytes
-    },
+    flights: () => flying.size - companions,
+    bytes: () => bytes,
   })
 }
 
