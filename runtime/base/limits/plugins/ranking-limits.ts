@@ -24,7 +24,10 @@ export const rankingLimits = {
   rankingLinkedMax: limit(10_000, 'entities'),
   /** URL with ids; some servers reject longer ones. Beyond it: next request. */
   rankingAddressBytes: limit(6000, 'bytes'),
-  /** Each may hold all its candidates in memory: 50 MB; one at a time of this gateway's own. Beyond it: waits. */
+  /**
+   * Each may hold all its candidates in memory: 50 MB. One at a time if the backend is in this process.
+   * Beyond it: waits.
+   */
   rankingAtOnce: limit(2, 'requests'),
   /** Clients that wait longer have given up. Beyond it: 503. */
   rankingWaitingMax: limit(64, 'requests'),
