@@ -37,9 +37,9 @@ export function createShift({ statistic, length, memory }: ShiftSettings) {
   function recount(): void {
     sum = 0
     squares = 0
-    for (const value of latest) {
-      sum += value
-      squares += value ** 2
+    for (let i = 0; i < length; i++) {
+      sum += latest[i]!
+      squares += latest[i]! ** 2
     }
   }
 

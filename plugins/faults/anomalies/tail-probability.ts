@@ -18,13 +18,14 @@ const tailCountMin = 10
 const tailFrom = 100
 
 /** About how many of the latest scores count. */
-const memory = 5000
+const remembered = 5000
 
 const centreOf = (bin: number): number => scoreMin * Math.exp((bin + 0.5) / binsPerUnit)
 
 export function createTailProbability() {
-  const bins = new Float32Array(binCount)
-  const blocks = new Float64Array(blockCount)
+  const memory = new ArrayBuffer(blockCount * 8 + binCount * 4)
+  const blocks = new Float64Array(memory, 0, blockCount)
+  const bins = new Float32Array(memory, blockCount * 8, binCount)
   let count = 0
   let sinceFading = 0
 
@@ -71,11 +72,11 @@ export function createTailProbability() {
     bins[bin]!++
     blocks[Math.floor(bin / blockSize)]!++
     count++
-    if (count > memory && ++sinceFading >= 64) fade()
+    if (count > remembered && ++sinceFading >= 64) fade()
   }
 
   function fade(): void {
-    const factor = 1 - sinceFading / memory
+    const factor = 1 - sinceFading / remembered
     sinceFading = 0
     count = 0
     for (let block = 0; block < blockCount; block++) {

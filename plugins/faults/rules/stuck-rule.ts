@@ -158,11 +158,13 @@ function endRun(state: StuckState): void {
   if (run === 1) return
   const { resting } = state
   const top = resting[0]?.[0]
-  const known = resting.findIndex(([one]) => one === value)
-  if (known !== -1) resting[known] = [value, Math.max(run, resting[known]![1])]
-  else if (resting.length < restingMax) resting.push([value, run])
-  else if (run > resting.at(-1)![1]) resting[restingMax - 1] = [value, run]
-  resting.sort((a, b) => b[1] - a[1])
+  if (run > longestOf(resting, value)) {
+    const known = resting.findIndex((one) => one[0] === value)
+    if (known !== -1) resting[known] = [value, run]
+    else if (resting.length < restingMax) resting.push([value, run])
+    else if (run > resting.at(-1)![1]) resting[restingMax - 1] = [value, run]
+    resting.sort((a, b) => b[1] - a[1])
+  }
   if (resting[0]![0] === value) learnHours(state, top === value)
 }
 
@@ -209,15 +211,20 @@ function runLimit(
 
 /** The longest healthy run at the present value, or at values like it. */
 function longestAt({ resting, value }: StuckState, before: number): number {
-  const own = resting.find(([one]) => one === value)
   const rank = before < longHistorySamples ? 0 : Math.min(restingRank, resting.length - 1)
-  return Math.max(own?.[1] ?? 0, resting[rank]?.[1] ?? 0)
+  return Math.max(longestOf(resting, value), resting[rank]?.[1] ?? 0)
+}
+
+/** The longest run at a value; 0 if it is not one of those with the longest runs. */
+function longestOf(resting: StuckState['resting'], value: number | null): number {
+  for (const one of resting) if (one[0] === value) return one[1]
+  return 0
 }
 
 /** Where the stream rests: how long that may last. A counter rests at its highest value so far. */
 function restLimit(state: StuckState, longest: number): number {
   if (longest >= restRun && isExtreme(state)) return Number.POSITIVE_INFINITY
-  const [, own = 0] = state.resting.find(([one]) => one === state.value) ?? []
+  const own = longestOf(state.resting, state.value)
   return own < restRun ? 0 : restFactor * own
 }
 
