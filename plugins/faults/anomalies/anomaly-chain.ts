@@ -97,7 +97,9 @@ export function createAnomalyChain(options: ChainOptions = {}) {
     quietSamples,
     alarmScore: withNeighbourLibrary ? alarmEvidence.library : alarmEvidence.plain,
   })
-  let arima: { readonly detector: ArimaDetector; readonly tail: typeof tails.model } | undefined
+  let arima:
+    | { readonly detector: ArimaDetector; readonly tail: typeof tails.model; readonly period: number }
+    | undefined
   let nextChoiceAt = firstChoiceAt
   let isChoosing = false
 
@@ -131,7 +133,8 @@ export function createAnomalyChain(options: ChainOptions = {}) {
       return
     }
     const start = { model, values: history.values(), firstSlot: history.firstSlot() }
-    arima = { detector: createArimaDetector(start), tail: arima?.tail ?? createTailProbability() }
+    const tail = arima?.tail ?? createTailProbability()
+    arima = { detector: createArimaDetector(start), tail, period: model.period }
   }
 
   /** -log10 of the probability that the approach's model gives. */
@@ -191,6 +194,11 @@ export function createAnomalyChain(options: ChainOptions = {}) {
   }
 
   return Object.freeze({
+    /** The approach that judges now, and the slots of its period if it has one. */
+    approach: () => ({
+      method: isArima() ? ('seasonal-arima' as const) : ('dirichlet-process' as const),
+      periodSlots: isArima() && arima!.period > 0 ? arima!.period : undefined,
+    }),
     /** The value of the next slot, before it is known; undefined after less than ten values. */
     predict,
     /**

@@ -146,6 +146,26 @@ describe('values and times that are none', () => {
 const verdictOf = ({ state, verdict, begun, ended }: Judgement) => ({ state, verdict, begun, ended })
 
 describe('a saved detector', () => {
+  it('has the approach and the likelihoods from before once its anomaly detectors took the history again', () => {
+    const random = createSeededRandom(3)
+    const daily: StreamSample[] = Array.from({ length: 700 }, (_, i) => ({
+      time: i * minute,
+      value: 20 + 5 * Math.sin((2 * Math.PI * i) / 48) + random(),
+    }))
+    const [known, next] = [daily.slice(0, 600), daily.slice(600)]
+    const unbroken = createStreamDetector(profile)
+    for (const sample of known) unbroken.take(sample)
+    const restored = createStreamDetector(profile, unbroken.saved())
+    expect(restored.approach().method).toBe('dirichlet-process')
+    const take = restored.recall()
+    take(known.slice(0, 250))
+    take(known.slice(250))
+    expect(restored.approach()).toEqual({ method: 'seasonal-arima', periodMs: 48 * minute })
+    expect(restored.approach()).toEqual(unbroken.approach())
+    const likelihoods = (detector: typeof restored) => next.map((sample) => detector.take(sample).likelihood)
+    expect(likelihoods(restored)).toEqual(likelihoods(unbroken))
+  })
+
   it('goes on with the same verdicts at every sample of a fault', () => {
     const samples = [...sticking(varying(110), 12), ...varying(160).slice(122)]
     const whole = judged(samples)

@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { type ChainOptions, createAnomalyChain } from '#plugins/faults/anomalies/anomaly-chain.ts'
-import type { ChooseApproach } from '#plugins/faults/anomalies/approach.ts'
+import type { Approach, ChooseApproach } from '#plugins/faults/anomalies/approach.ts'
 import type { FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
 import { createLearnedState, interruptLearned, takeLearned } from '#plugins/faults/rules/learned-rules.ts'
 import type { NeighbourEstimate, Observed } from '#plugins/faults/rules/observed.ts'
@@ -67,6 +67,13 @@ export interface StreamDetector {
   /** Learns from history in order of time, without verdicts. */
   learn(samples: Iterable<StreamSample>): void
   take(sample: StreamSample): Judgement
+  /**
+   * Lets the anomaly detectors begin anew, since `saved` does not have them. The returned function takes the
+   * history in order of time, up to the newest judged sample, without verdicts.
+   */
+  recall(): (samples: Iterable<Pick<StreamSample, 'time' | 'value'>>) => void
+  /** The approach of the anomaly detectors, and its period in ms if it has one. */
+  approach(): { readonly method: Approach | undefined; readonly periodMs: number | undefined }
   /** Reports that the stream was silent until this time; undefined if that says nothing. */
   advance(silence: SilentMoment): Judgement | undefined
   /** Time at which `advance` may find a dropout, if the gateway is never down; undefined during one. */
@@ -142,7 +149,9 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
   }
   const times = { intervalMs: profile.intervalMs, dropoutSlots: settings.dropoutSlots }
 
-  const chain = profile.anomalies === 'none' ? undefined : createAnomalyChain(chainOptions(profile))
+  const newChain = () =>
+    profile.anomalies === 'none' ? undefined : createAnomalyChain(chainOptions(profile))
+  let chain = newChain()
   const interval = (): number | undefined => learnedInterval(state.times, times)
   let counts = { interval: interval(), limits: machineLimits(profile, interval()) }
 
@@ -209,13 +218,17 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     return isUndecided ? [] : learned
   }
 
+  /** Lets the anomaly detectors take slots without a value. */
+  function skip(slots: number): void {
+    for (let i = 0; i < Math.min(slots, missingMax); i++) chain?.take(undefined, false)
+  }
+
   /**
    * Adds the anomaly detectors' opinion. An alarm begins an anomaly; after it, unlikely values prolong it.
    */
   function withAnomaly(observed: Observed, matches: Match[]): { matches: Match[]; likelihood: number } {
     if (chain === undefined) return { matches, likelihood: 1 }
-    const missing = Math.min(observed.slots - 1, missingMax)
-    for (let i = 0; i < missing; i++) chain.take(undefined, false)
+    skip(observed.slots - 1)
     const { state: now } = state.machine
     const value = Number.isFinite(observed.value) ? observed.value : undefined
     const isDefinite = matches.some(({ kind }) => kind === 'definite')
@@ -281,9 +294,31 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     for (const one of observed) takeLearned(state.learned, one, 'thresholds')
   }
 
+  function recall() {
+    chain = newChain()
+    let before: number | undefined
+    return (samples: Iterable<Pick<StreamSample, 'time' | 'value'>>): void => {
+      const slotMs = interval()
+      for (const { time, value } of samples) {
+        if (before !== undefined && slotMs !== undefined) skip(Math.round((time - before) / slotMs) - 1)
+        chain?.take(Number.isFinite(value) ? value : undefined, true)
+        before = time
+      }
+    }
+  }
+
+  function approach() {
+    const { method, periodSlots } = chain?.approach() ?? {}
+    const slotMs = interval()
+    const periodMs = periodSlots === undefined || slotMs === undefined ? undefined : periodSlots * slotMs
+    return { method, periodMs }
+  }
+
   return Object.freeze({
     learn,
     take,
+    recall,
+    approach,
     advance,
     nextAt: () => dropoutAt(state.times, times),
     missing: ({ time, neighbour }: SilentMoment) =>

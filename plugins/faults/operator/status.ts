@@ -24,11 +24,12 @@ export function createStatus({ streams, watching }: { streams: WatchedStreams; w
     statusOf(sensorID: string, given: readonly FaultStream[]) {
       const rows = given.map((stream) => {
         const training = watching.trainingOf(stream)
+        const { method = null, periodMs = stream.metadata.periodMs } = stream.detector?.approach() ?? {}
         return {
           stream: stream.id,
           state: stream.record.isStopped ? 'stopped' : (stream.record.state ?? 'normal'),
-          method: stream.detector === undefined ? null : 'rules',
-          period: stream.metadata.periodMs === undefined ? null : stream.metadata.periodMs / 1000,
+          method,
+          period: periodMs === undefined ? null : periodMs / 1000,
           training: training === undefined ? null : trainingRow(training),
         }
       })

@@ -50,7 +50,7 @@ export interface Judging {
   silent(stream: FaultStream, time: number): void
   /** Writes the estimate for a missing sample of a silent stream, if it says something new. */
   missing(stream: FaultStream, time: number): void
-  /** Ends what is open, since the stream is no longer watched or its detector begins anew. */
+  /** Ends what is open: the stream is stopped, or its detector begins anew and the stream is normal. */
   end(stream: FaultStream): void
 }
 
@@ -227,6 +227,7 @@ export function createJudging(ports: JudgingPorts): Judging {
       }
       record.open = []
       if (!isWatched(stream)) noteState(stream, 'stopped', time)
+      else if (record.state !== undefined) noteState(stream, 'normal', time)
     },
   } satisfies Judging)
 }

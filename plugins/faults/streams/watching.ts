@@ -3,7 +3,7 @@
  * time and in slices, while arriving samples wait. A thread fits its models. Detectors begin anew when
  * metadata or a request demand it.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import { numberOf } from '#client/streams/stream-entities.ts'
@@ -72,6 +72,10 @@ export function createWatching({
 }: WatchingPorts): Watching {
   /** Streams whose detectors learn or will; those that failed stay until they begin anew. */
   const trainings = new Map<FaultStream, { progress: number; error: string | undefined; isDone: boolean }>()
+  /** Restored detectors, whose anomaly detectors take the history again: they are not saved. */
+  const recalls = new Set<FaultStream>()
+  /** The one that does so now; its samples wait. */
+  let recalling: FaultStream | undefined
   let working: Promise<void> | undefined
 
   const profile = (metadata: WatchedMetadata): DetectionProfile => ({
@@ -82,19 +86,60 @@ export function createWatching({
   function enqueue(stream: FaultStream): void {
     stream.detector = undefined
     trainings.set(stream, { progress: 0, error: undefined, isDone: false })
+    wake()
+  }
+
+  function wake(): void {
     working ??= run().finally(() => {
       working = undefined
     })
   }
 
+  /** Restores a detector. @throws what a state of another shape causes */
+  function restore(stream: FaultStream, saved: JsonObject): void {
+    stream.detector = createStreamDetector(profile(stream.metadata), saved)
+    recalls.add(stream)
+    wake()
+  }
+
   async function run(): Promise<void> {
     // Streams of one batch of changes are all known before the first one learns.
     await yieldToEventLoop()
-    for (;;) {
+    while (!signal.aborted) {
       const [next] = trainings.entries().filter(([, { isDone }]) => !isDone)
-      if (next === undefined || signal.aborted) return
-      await train(...next)
+      const [restored] = recalls
+      if (next !== undefined) await train(...next)
+      else if (restored !== undefined) await recall(restored)
+      else return
     }
+  }
+
+  async function recall(stream: FaultStream): Promise<void> {
+    recalls.delete(stream)
+    const { detector, record } = stream
+    if (detector === undefined) return
+    const begunAt = performance.now()
+    recalling = stream
+    try {
+      const past = await pastOf(stream)
+      const { last } = record
+      const judged = last === undefined ? [] : healthy(stream, past).filter(({ time }) => time <= last.time)
+      const take = detector.recall()
+      for (const slice of slicesOf(judged.slice(-limits.faultsRecalledMax.value))) {
+        take(slice)
+        await yieldToEventLoop()
+        await chooser.settled()
+      }
+    } catch (error) {
+      log.debug('plugin.failed', { plugin: 'faults', during: `the history of ${stream.id}`, error })
+    }
+    recalling = undefined
+    // One that begins anew learns first.
+    if (stream.detector !== undefined)
+      for (const sample of stream.buffered.splice(0)) opinions.take(stream, sample)
+    // All streams of the gateway do so after its start.
+    const rest = (performance.now() - begunAt) * restPerWork
+    await delay(rest, undefined, { signal }).catch(() => undefined)
   }
 
   async function train(
@@ -106,14 +151,13 @@ export function createWatching({
       return []
     })
     const until = stream.buffered[0]?.time ?? Number.POSITIVE_INFINITY
-    const { faulty } = stream.record
-    const learned = past.filter(
-      ({ time }) => time < until && !faulty.some(({ begin, end }) => begin <= time && time <= end),
-    )
+    const learned = healthy(stream, past).filter(({ time }) => time < until)
     const detector = createStreamDetector(profile(stream.metadata))
-    for (let at = 0; at < learned.length; at += limits.faultsLearnSlice.value) {
-      detector.learn(learned.slice(at, at + limits.faultsLearnSlice.value))
-      job.progress = Math.min(1, (at + limits.faultsLearnSlice.value) / learned.length)
+    let done = 0
+    for (const slice of slicesOf(learned)) {
+      detector.learn(slice)
+      done += slice.length
+      job.progress = done / learned.length
       await yieldToEventLoop()
       await chooser.settled()
     }
@@ -161,7 +205,7 @@ export function createWatching({
       if (!isWatched(stream)) return
       if (saved === undefined) return enqueue(stream)
       try {
-        stream.detector = createStreamDetector(profile(stream.metadata), saved)
+        restore(stream, saved)
         opinions.resume(stream)
       } catch (error) {
         log.error('faults.detector-failed', { stream: stream.id, error })
@@ -172,7 +216,7 @@ export function createWatching({
       const number = numberOf(value)
       if (number === undefined || !isWatched(stream)) return
       const sample = { time, value: number, observation, committedAt }
-      if (stream.detector !== undefined) return opinions.take(stream, sample)
+      if (stream.detector !== undefined && stream !== recalling) return opinions.take(stream, sample)
       stream.buffered.push(sample)
       if (stream.buffered.length > limits.faultsBufferedMax.value) stream.buffered.shift()
     },
@@ -182,8 +226,7 @@ export function createWatching({
       if (metadata.isExempt) {
         if (!before.isExempt) drop(stream)
       } else if (before.isExempt) enqueue(stream)
-      else if (detector !== undefined && isOther(metadata, before))
-        stream.detector = createStreamDetector(profile(metadata), detector.saved())
+      else if (detector !== undefined && isOther(metadata, before)) restore(stream, detector.saved())
     },
     stop(stream) {
       if (stream.record.isStopped) return false
@@ -196,7 +239,10 @@ export function createWatching({
       drop(stream)
       if (isWatched(stream)) enqueue(stream)
     },
-    delete: (stream) => void trainings.delete(stream),
+    delete(stream) {
+      trainings.delete(stream)
+      recalls.delete(stream)
+    },
     training: () => [...trainings].map(([stream, { progress, error }]) => ({ stream, progress, error })),
     trainingOf(stream) {
       const job = trainings.get(stream)
@@ -206,6 +252,19 @@ export function createWatching({
       await working
     },
   } satisfies Watching)
+}
+
+/** Time without recalls for each ms of one. */
+const restPerWork = 4
+
+/** Samples without those of definite faults. */
+const healthy = ({ record: { faulty } }: FaultStream, samples: readonly ArrivedSample[]) =>
+  samples.filter(({ time }) => !faulty.some(({ begin, end }) => begin <= time && time <= end))
+
+/** Samples that are learned without yielding. */
+function* slicesOf(samples: readonly ArrivedSample[]): Generator<ArrivedSample[]> {
+  const { value: size } = limits.faultsLearnSlice
+  for (let at = 0; at < samples.length; at += size) yield samples.slice(at, at + size)
 }
 
 /** The metadata that a detector depends on. */

@@ -108,6 +108,8 @@ describe('the routes of fault detection', () => {
       const { data } = await status(`?sensorID=${sensorId('a')}`)
       expect(data).toMatchObject({ training: null, method: expect.any(String) as string })
     }, patience)
+    // It does not stay stopped until its next observation.
+    await vi.waitFor(async () => expect(await site.state('a')).toBe('normal'), patience)
     await site.publish('a', varying(170, 1))
     await vi.waitFor(async () => expect(await site.state('a')).toBe('normal'), patience)
     expect((await status()).data).toMatchObject({ stopped: [], training: [] })
@@ -122,6 +124,19 @@ describe('the routes of fault detection', () => {
     expect((await site.client().get('/monitoring/status')).text).toBe('running')
     for (const path of ['/monitoring/setenv?var=a&val=b', '/monitoring/showenv'])
       expect((await own.get(path)).status).toBe(404)
+  })
+
+  it('name the approach of a stream and its period, also after a kill', async () => {
+    const daily = samples(0, 400, (i) => Number((20 + 5 * Math.sin((2 * Math.PI * i) / 48)).toFixed(1)))
+    await site.publish('p', daily)
+    const isSeasonal = () =>
+      vi.waitFor(async () => {
+        const { data } = await status(`?sensorID=${sensorId('p')}`)
+        expect(data).toMatchObject({ method: 'seasonal-arima', period: 48 * 60, training: null })
+      }, patience)
+    await isSeasonal()
+    await site.killAndStart()
+    await isSeasonal()
   })
 })
 

@@ -10,6 +10,8 @@ export const faultsLimits = {
   faultsHistoryMax: limit(5_000, 'observations'),
   /** Observations learned without yielding. Beyond it: the next turn. */
   faultsLearnSlice: limit(100, 'observations'),
+  /** Past observations that a stream's anomaly detectors take after a restart. Beyond it: the newest. */
+  faultsRecalledMax: limit(2_500, 'observations'),
   /** Time of the choice of a stream's approach in its thread. Beyond it: the stream stays as it was. */
   faultsChoiceMs: limit(60_000, 'ms'),
   /** Time without a choice. Beyond it: the thread ends. */
