@@ -92,6 +92,25 @@ describe('a sensor that is silent', () => {
   })
 })
 
+describe('a sensor that sticks and then falls silent', () => {
+  it.each([
+    ['as the next value shows', []],
+    ['as the clock shows', [114 * minute]],
+  ])('is stuck until it falls silent, %s', (_, clock) => {
+    const detector = createStreamDetector(profile)
+    const stuck = sticking(varying(100), 10)
+    const judgements = stuck.map((sample) => detector.take(sample))
+    expect(judgements.flatMap(({ begun }) => begun)).toMatchObject([{ class: 'stuck' }])
+    const later = clock.map((time) => detector.advance({ time })!)
+    later.push(detector.take({ time: 120 * minute, value: 22 }))
+    expect(later.flatMap(({ begun }) => begun)).toMatchObject([{ class: 'dropout' }])
+    expect(later.flatMap(({ ended }) => ended)).toMatchObject([
+      { class: 'stuck', begin: 100 * minute, end: 109 * minute },
+      { class: 'dropout', begin: 110 * minute, end: 120 * minute },
+    ])
+  })
+})
+
 describe('a sensor whose gateway was down', () => {
   const [last, down] = [99 * minute, 60 * minute]
 

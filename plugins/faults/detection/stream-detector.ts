@@ -112,11 +112,9 @@ interface Judged {
   readonly neighbour: NeighbourEstimate | undefined
   /** Likelihood by the anomaly detectors. */
   readonly likelihood?: number
-  /** Findings that begin with it besides those of its matches. */
-  readonly before?: readonly FaultFinding[]
+  /** The judgement of the silence before it. */
+  readonly before?: Judgement | undefined
 }
-
-const none: readonly FaultFinding[] = []
 
 type DetectorState = ReturnType<typeof createDetectorState>
 
@@ -165,10 +163,7 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
   /**
    * Lets the findings and the state machine take what matches now, and estimates a faulty or missing value.
    */
-  function judge(
-    { time, neighbour, likelihood = 1, before = none }: Judged,
-    matches: readonly Match[],
-  ): Judgement {
+  function judge({ time, neighbour, likelihood = 1, before }: Judged, matches: readonly Match[]): Judgement {
     const { begun, ended } = takeMatches(state.findings, matches, time)
     const isDefinite = matches.some(({ kind }) => kind === 'definite')
     const opinion = isDefinite ? 'definite' : matches.length > 0 ? 'alarm' : 'good'
@@ -178,8 +173,8 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
       state: now,
       verdict,
       likelihood: matches.reduce((least, match) => Math.min(least, match.likelihood), likelihood),
-      begun: before.length === 0 ? begun : [...before, ...begun],
-      ended,
+      begun: before === undefined ? begun : [...before.begun, ...begun],
+      ended: before === undefined ? ended : [...before.ended, ...ended],
     } as const
     if (verdict === 'ok') return judgement
     const estimate = estimateAt(state.recovery, { time, neighbour }, interval())
@@ -261,7 +256,7 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     const isExplained = ruled.some(({ kind }) => kind === 'definite')
     if (opinion !== undefined && !isExplained) ruled.push(opinion)
     const { matches, likelihood } = withAnomaly(observed, ruled)
-    const judgement = judge({ time, neighbour, likelihood, before: silence?.begun ?? none }, matches)
+    const judgement = judge({ time, neighbour, likelihood, before: silence }, matches)
     if (matches.length === 0 && judgement.verdict === 'ok') learnGood(state.recovery, observed)
     return judgement
   }

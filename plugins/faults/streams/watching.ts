@@ -95,6 +95,12 @@ export function createWatching({
     })
   }
 
+  /** Makes a new detector in place of one that cannot go on: its findings end. */
+  function beginAnew(stream: FaultStream): void {
+    judging.end(stream)
+    enqueue(stream)
+  }
+
   /** Restores a detector. @throws what a state of another shape causes */
   function restore(stream: FaultStream, saved: JsonObject): void {
     stream.detector = createStreamDetector(profile(stream.metadata), saved)
@@ -203,13 +209,13 @@ export function createWatching({
   return Object.freeze({
     begin(stream, saved) {
       if (!isWatched(stream)) return
-      if (saved === undefined) return enqueue(stream)
+      if (saved === undefined) return beginAnew(stream)
       try {
         restore(stream, saved)
         opinions.resume(stream)
       } catch (error) {
         log.error('faults.detector-failed', { stream: stream.id, error })
-        enqueue(stream)
+        beginAnew(stream)
       }
     },
     observe(stream, observation, { time, value, committedAt }) {
