@@ -194,7 +194,11 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
   }
 
   replacements.start()
-  void watched.start().catch(fail)
+  let isStarting = true
+  const started = watched.start().then(() => {
+    isStarting = false
+  })
+  void started.catch(fail)
   return {
     // Callbacks have a secret of their own.
     open: secretPaths(purposes),
@@ -202,6 +206,7 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       ...createMonitoringRoutes({ lines, purposes, receive: watched.receive }),
       ...createControlRoutes({
         ofSensor: streams.ofSensor,
+        isStarting: () => isStarting,
         stop: (stream) => switched('stop', stream, watching.stop),
         restart: (stream) => switched('restart', stream, watching.restart),
         status,

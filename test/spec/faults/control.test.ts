@@ -134,6 +134,10 @@ describe('the routes of fault detection', () => {
         const { data } = await status(`?sensorID=${sensorId('p')}`)
         expect(data).toMatchObject({ method: 'seasonal-arima', period: 48 * 60, training: null })
       }, patience)
+    await vi.waitFor(async () => expect(await site.state('p')).toBeDefined(), patience)
+    // A detector that learns waits for the choice of its approach.
+    const restart = await own.get(`/api/restartFaultDetection?sensorID=${sensorId('p')}`)
+    expect(restart.status).toBe(200)
     await isSeasonal()
     await site.killAndStart()
     await isSeasonal()
