@@ -10,7 +10,7 @@ import { openAmqpDelivery } from './amqp/amqp-delivery.ts'
 import { createLeftoverNames, leftoverTable } from './amqp/leftover-statements.ts'
 import { type ClientDeliveries, clientQueueOf, deliveriesOf } from './amqp/topology.ts'
 import type { RedisCopies } from './cache/redis-copies.ts'
-import { failureTables } from './failures/failure-statements.ts'
+import { failureTables, switchTables } from './failures/failure-statements.ts'
 import { openStreamFailures } from './failures/open-failures.ts'
 import { createEmbeddedDelivery } from './notifications/embedded-delivery.ts'
 import { createNotificationOutbox } from './notifications/notification-outbox.ts'
@@ -26,7 +26,7 @@ import { createSubscriptionUpkeep } from './subscriptions/subscription-upkeep.ts
 /** Part of the first migration step. */
 export const deliveryTables = [notificationTables, leftoverTable, subscriptionTables].join('\n')
 /** Later migration steps. */
-export const laterTables = [failureTables]
+export const laterTables = [failureTables, switchTables]
 
 export interface NotificationSettings {
   /** `mdr`, or the address of a broker. */
@@ -83,6 +83,7 @@ export async function openNotifications(
     ranking: rankingPortOf(host),
     outbox,
     shared: () => shared,
+    switched: (id) => void upkeep.check(id),
     callback: () => (reference() === undefined ? undefined : shared.addressOf('stream-failures')),
   })
   const shared: SharedSubscriptions = createSharedSubscriptions({
@@ -94,6 +95,7 @@ export async function openNotifications(
     reference,
     context: isObject(platformContextDocument) ? platformContextDocument['@context']! : null,
     notifierInfo: settings.broker === 'mdr' ? ownNotifier : [],
+    switchedTo: (id) => failures.switchedTo(id),
     async changed({ id, clients }, before) {
       outbox.setLanes(id, lanesOf(clients))
       inRedis?.put(id)

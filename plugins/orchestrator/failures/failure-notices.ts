@@ -27,10 +27,19 @@ export interface StreamFailure {
   readonly at: string
 }
 
+/** An alternative whose observations are delivered while a stream fails. */
+export interface Switch {
+  readonly stream: string
+  /** The entity that notifications have: its observation, or the stream itself. */
+  readonly entity: string
+}
+
 /** A failure that the clients of a subscription were notified of. */
 export interface OpenFailure extends StreamFailure {
   /** Id of the first notice. */
   readonly id: string
+  /** Undefined if the subscription does not switch, or has no alternative. */
+  readonly switchedTo?: Switch | undefined
   /** Whether the virtual sensor of the failed one was among the alternatives. */
   readonly isReplaced: boolean
 }
@@ -78,6 +87,7 @@ export const failureNotice = (
   rest: {
     readonly id: string
     readonly alternatives: readonly Alternative[]
+    readonly switchedTo: Switch | undefined
     readonly updates?: string | undefined
   },
 ): Buffer =>
@@ -92,6 +102,7 @@ export const failureNotice = (
       reason,
       detail,
       alternatives: rest.alternatives,
+      switchedTo: rest.switchedTo,
       updates: rest.updates,
     }),
   )

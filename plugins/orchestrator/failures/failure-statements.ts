@@ -5,7 +5,7 @@
  */
 import type { SubscriptionIds } from '#client/subscriptions/own-subscriptions.ts'
 import type { PluginDatabase } from '#contract'
-import type { OpenFailure, StreamFacts } from './failure-notices.ts'
+import type { OpenFailure, StreamFacts, Switch } from './failure-notices.ts'
 
 /** A migration step. */
 export const failureTables = `CREATE TABLE watched_streams (
@@ -21,6 +21,10 @@ CREATE INDEX watched_by_stream ON watched_streams (stream);
 CREATE INDEX watched_by_observation ON watched_streams (observation);
 CREATE INDEX watched_by_sensor ON watched_streams (sensor);
 CREATE TABLE failure_watch (one INTEGER PRIMARY KEY CHECK (one = 1), subscriptions TEXT NOT NULL);`
+
+/** A later migration step: the stream that an open failure switched to. */
+export const switchTables = `ALTER TABLE watched_streams ADD COLUMN switched_to TEXT;
+CREATE INDEX watched_by_switch ON watched_streams (switched_to);`
 
 export interface WatchedStream {
   readonly subscription: string
@@ -54,13 +58,19 @@ export function prepareFailures(database: PluginDatabase) {
     .prepare('SELECT stream FROM watched_streams WHERE stream = ? OR observation = ? LIMIT 1')
     .pluck()
   const put = database.prepare(
-    `INSERT INTO watched_streams VALUES (?, ?, ?, ?, ?, NULL)
+    `INSERT INTO watched_streams VALUES (?, ?, ?, ?, ?, NULL, NULL)
      ON CONFLICT DO UPDATE SET observation = excluded.observation, sensor = excluded.sensor,
        facts = excluded.facts`,
   )
   const setFailure = database.prepare(
-    'UPDATE watched_streams SET failure = ? WHERE subscription = ? AND stream = ?',
+    'UPDATE watched_streams SET failure = ?, switched_to = ? WHERE subscription = ? AND stream = ?',
   )
+  const switchedFrom = database
+    .prepare('SELECT DISTINCT stream FROM watched_streams WHERE switched_to = ?')
+    .pluck()
+  const switches = database
+    .prepare('SELECT failure FROM watched_streams WHERE subscription = ? AND switched_to IS NOT NULL')
+    .pluck()
   const removeOne = database.prepare('DELETE FROM watched_streams WHERE subscription = ? AND stream = ?')
   const remove = database.prepare('DELETE FROM watched_streams WHERE subscription = ?')
   const count = database.prepare('SELECT count(*) FROM watched_streams').pluck()
@@ -91,7 +101,20 @@ export function prepareFailures(database: PluginDatabase) {
     setFailure: (
       { subscription, stream }: Pick<WatchedStream, 'subscription' | 'stream'>,
       failure?: OpenFailure,
-    ) => setFailure.run(failure === undefined ? null : JSON.stringify(failure), subscription, stream),
+    ) =>
+      setFailure.run(
+        failure === undefined ? null : JSON.stringify(failure),
+        failure?.switchedTo?.stream ?? null,
+        subscription,
+        stream,
+      ),
+    /** Failed streams that were switched to a stream. */
+    switchedFrom: (stream: string) => switchedFrom.all(stream) as string[],
+    /** Alternatives that a subscription was switched to. */
+    switches: (subscription: string): readonly Switch[] =>
+      (switches.all(subscription) as string[]).flatMap(
+        (failure) => (JSON.parse(failure) as OpenFailure).switchedTo ?? [],
+      ),
     removeStream: (subscription: string, stream: string) => removeOne.run(subscription, stream),
     remove: (subscription: string) => remove.run(subscription),
     count: () => count.get() as number,

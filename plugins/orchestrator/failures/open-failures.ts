@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { createBrokerClient } from '#client/requests/broker-requests.ts'
 import type { BrokerPort, Host, Json } from '#contract'
+import { iotStream } from '#contract/vocabulary.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import { isObject, type JsonObject, listOf, own, parsedJson, textsOf } from '#ngsi-ld/values/json.ts'
 import type { NotificationOutbox } from '#plugins/orchestrator/notifications/notification-outbox.ts'
@@ -13,6 +14,7 @@ import type {
   SharedSubscription,
   SharedSubscriptions,
 } from '#plugins/orchestrator/subscriptions/shared-subscriptions.ts'
+import { isSwitching } from '#plugins/orchestrator/subscriptions/subscription-form.ts'
 import { createAlternatives, isVirtualSensor, replacedSensor } from './alternatives.ts'
 import { prepareFailures } from './failure-statements.ts'
 import type { FollowedStreams } from './followed-streams.ts'
@@ -27,11 +29,14 @@ export interface StreamFailuresPorts {
   readonly ranking: BrokerPort
   readonly outbox: Pick<NotificationOutbox, 'append'>
   readonly shared: () => Pick<SharedSubscriptions, 'get' | 'ids' | 'bodyOf'>
+  /** The alternatives changed that the observations of a subscription come from. */
+  readonly switched: (subscription: string) => void
   /** Address at which the broker notifies the orchestrator of streams; undefined until it is known. */
   readonly callback: () => string | undefined
 }
 
-export function openStreamFailures({ host, broker, ranking, outbox, shared, callback }: StreamFailuresPorts) {
+export function openStreamFailures(ports: StreamFailuresPorts) {
+  const { host, broker, ranking, outbox, shared, switched, callback } = ports
   const { database, clock, log, signal, metrics } = host
   const table = prepareFailures(database)
   const notices = metrics.counter('selvedge_orchestrator_failure_notices_total')
@@ -57,12 +62,13 @@ export function openStreamFailures({ host, broker, ranking, outbox, shared, call
       if (found === undefined || found.tenant !== '') return undefined
       const body = shared().bodyOf(id)
       const context = own(body, '@context') ?? own(platformContextDocument as JsonObject, '@context') ?? null
-      return { body, context: { '@context': context } }
+      return { body, context: { '@context': context }, isSwitching: isSwitching(body) }
     },
     missing: want,
     noted() {
       notices.value++
     },
+    switched,
     clock,
     log,
     signal,
@@ -77,6 +83,7 @@ export function openStreamFailures({ host, broker, ranking, outbox, shared, call
   function known(id: string): boolean {
     const stream = table.streamOf(id)
     if (stream !== undefined) checks.checkStream(stream)
+    for (const failed of table.switchedFrom(id)) checks.checkStream(failed)
     return stream !== undefined
   }
 
@@ -120,11 +127,11 @@ export function openStreamFailures({ host, broker, ranking, outbox, shared, call
     checks.resolve(id)
   }
 
-  const ports = { table, known, unknown, virtualStream, readAnew, callback }
+  const followers = { table, known, unknown, virtualStream, readAnew, callback }
   const followed: FollowedStreams =
     host.settings.broker === 'mdr'
-      ? createLogWatch(ports, host)
-      : createRemoteWatch({ ...ports, client, setOutage }, host)
+      ? createLogWatch(followers, host)
+      : createRemoteWatch({ ...followers, client, setOutage }, host)
 
   function setOutage(reason: string | undefined): void {
     checks.setOutage(reason)
@@ -160,6 +167,12 @@ export function openStreamFailures({ host, broker, ranking, outbox, shared, call
       followed.receive(parsedJson((await read()).toString()) ?? null)
       return true
     },
+    /** Selectors of the entities that a subscription was switched to, for the broker. */
+    switchedTo: (id: string): readonly JsonObject[] =>
+      table.switches(id).map(({ stream, entity }) => ({
+        id: entity,
+        type: entity === stream ? iotStream.IotStream : iotStream.StreamObservation,
+      })),
     status: () => ({ watched: table.count(), failed: table.failed(), unwatched: checks.unwatched() }),
     complaints: (): readonly string[] => {
       const [trouble, failure] = [checks.trouble(), alternatives.failure()]

@@ -12,12 +12,14 @@ import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { NotificationOutbox } from '#plugins/orchestrator/notifications/notification-outbox.ts'
 import { type Alternatives, isVirtualSensor } from './alternatives.ts'
 import {
+  type Alternative,
   failureNotice,
   healthOf,
   noticeId,
   type OpenFailure,
   recoveryNotice,
   type StreamFailure,
+  type Switch,
 } from './failure-notices.ts'
 import type { FailureStatements, WatchedStream } from './failure-statements.ts'
 import type { DescribedStream, StreamReading } from './stream-reading.ts'
@@ -30,11 +32,13 @@ export interface StreamChecksPorts {
   /** The body of a subscription, and the context of its names. Undefined if it ended or is not watched. */
   readonly subscription: (
     id: string,
-  ) => { readonly body: JsonObject; readonly context: JsonObject } | undefined
+  ) => { readonly body: JsonObject; readonly context: JsonObject; readonly isSwitching: boolean } | undefined
   /** A subscription selects observations of a stream that does not exist. */
   readonly missing: (stream: string, subscription: string) => void
   /** A notice was stored. */
   readonly noted: () => void
+  /** The alternatives changed that the observations of a subscription come from. */
+  readonly switched: (subscription: string) => void
   readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
@@ -44,7 +48,8 @@ export interface StreamChecksPorts {
 const restPerCheck = 3
 
 export function createStreamChecks(ports: StreamChecksPorts) {
-  const { table, outbox, reading, alternatives, subscription, missing, noted, clock, log, signal } = ports
+  const { table, outbox, reading, alternatives, subscription, missing, noted, switched, clock, log, signal } =
+    ports
   /** Streams go before subscriptions, since they may have failed. */
   const streams = new Set<string>()
   const subscriptions = new Set<string>()
@@ -174,7 +179,7 @@ export function createStreamChecks(ports: StreamChecksPorts) {
     if (health === undefined && failure === undefined && isVirtualSensor(row.sensor))
       table.removeStream(row.subscription, row.stream)
     else if (failure === undefined) await failed(row, await failureOf(row, health?.at))
-    else if (!failure.isReplaced) await update(row, failure)
+    else await update(row, failure)
   }
 
   /** @param at when the state became fault; undefined for a stream that was deleted. */
@@ -194,8 +199,9 @@ export function createStreamChecks(ports: StreamChecksPorts) {
       failure.reason === 'source-unreachable'
         ? { alternatives: [], isReplaced: true }
         : await alternatives.of(row)
-    const open: OpenFailure = { ...failure, id: noticeId('StreamFailure'), isReplaced }
-    await append(row, failureNotice(row, failure, { id: open.id, alternatives: found }), open)
+    const switchedTo = await switchOf(row, found)
+    const open: OpenFailure = { ...failure, id: noticeId('StreamFailure'), isReplaced, switchedTo }
+    await append(row, failureNotice(row, failure, { id: open.id, alternatives: found, switchedTo }), open)
     const { subscription: id, stream } = row
     const { reason, detail } = failure
     log.info('orchestrator.stream-failed', {
@@ -205,18 +211,42 @@ export function createStreamChecks(ports: StreamChecksPorts) {
       detail,
       alternatives: found.length,
       ...(found[0] === undefined ? {} : { best: found[0].stream }),
+      ...(switchedTo === undefined ? {} : { switchedTo: switchedTo.stream }),
     })
   }
 
-  /** Sends the alternatives once more when the virtual sensor of the failed one has its first value. */
+  /** The first alternative that has observations, if the subscription asks for a switch. */
+  async function switchOf(
+    { subscription: id, observation }: WatchedStream,
+    found: readonly Alternative[],
+  ): Promise<Switch | undefined> {
+    if (subscription(id)?.isSwitching !== true) return undefined
+    for (const { stream } of found) {
+      const entity = observation === '' ? stream : await reading.observationOf(stream)
+      if (entity !== undefined) return { stream, entity }
+    }
+    return undefined
+  }
+
+  /**
+   * Sends the alternatives once more when the virtual sensor of the failed one has its first value, and when
+   * the subscription is switched to another one since the former one failed.
+   */
   async function update(row: WatchedStream, failure: OpenFailure): Promise<void> {
+    const current = failure.switchedTo
+    const isLost = current !== undefined && !(await isAvailable(current.stream))
+    if (failure.isReplaced && !isLost) return
     const { alternatives: found, isReplaced } = await alternatives.of(row)
-    if (!isReplaced) return
-    const id = noticeId('StreamFailure')
-    await append(row, failureNotice(row, failure, { id, alternatives: found, updates: failure.id }), {
-      ...failure,
-      isReplaced,
-    })
+    const isNew = isReplaced && !failure.isReplaced
+    const switchedTo = isNew || isLost || current === undefined ? await switchOf(row, found) : current
+    if (!isNew && switchedTo?.stream === current?.stream) return
+    const rest = { id: noticeId('StreamFailure'), alternatives: found, switchedTo, updates: failure.id }
+    await append(row, failureNotice(row, failure, rest), { ...failure, isReplaced, switchedTo })
+  }
+
+  async function isAvailable(stream: string): Promise<boolean> {
+    const found = (await reading.describe([stream])).get(stream)
+    return found !== undefined && healthOf(found.entity, clock.now()).kind !== 'fails'
   }
 
   async function recovered(row: WatchedStream, { id }: OpenFailure, detail: string): Promise<void> {
@@ -229,6 +259,7 @@ export function createStreamChecks(ports: StreamChecksPorts) {
     if (subscription(row.subscription) === undefined) return
     await outbox.append(row.subscription, notice, () => table.setFailure(row, failure))
     noted()
+    if (failure?.switchedTo?.stream !== row.failure?.switchedTo?.stream) switched(row.subscription)
   }
 
   return Object.freeze({

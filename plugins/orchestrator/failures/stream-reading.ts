@@ -119,6 +119,19 @@ export function createStreamReading(client: BrokerClient, clock: Clock) {
         }),
       )
     },
+    /** The first observation entity of a stream; undefined if it has none, or it cannot be read. */
+    async observationOf(stream: string): Promise<string | undefined> {
+      const query = new URLSearchParams({
+        type: iotStream.StreamObservation,
+        q: `${iotStream.belongsTo}=="${stream.replaceAll(/["\\]/g, '')}"`,
+        limit: '1',
+      })
+      const path = `/ngsi-ld/v1/entities?${query}`
+      const headers = { Accept: 'application/json' }
+      const answer = await client.request({ method: 'GET', path, headers }, [200])
+      const items = 'value' in answer ? (listIn(answer.value.text) ?? []) : []
+      return itemsOf(items, clock.now()).entities[0]?.id
+    },
     /** The newest open fault of a stream, a definite one if possible; undefined if it cannot be read. */
     async faultOf(stream: string): Promise<{ readonly class: string; readonly detail: string } | undefined> {
       const q = `${faultTerms.stream}=="${stream}";!${faultTerms.end}`

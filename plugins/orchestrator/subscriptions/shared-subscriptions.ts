@@ -15,7 +15,15 @@ import { type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { alreadyExists, notFound, tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { prepareShared } from './shared-statements.ts'
 import type { ClientHeaders, SubscribedBroker } from './subscribed-broker.ts'
-import { type ClientDelivery, checkExchangeName, deliveryOf, forwardedBody } from './subscription-form.ts'
+import {
+  type ClientDelivery,
+  checkExchangeName,
+  checkOnFailure,
+  deliveryOf,
+  forwardedBody,
+  isSwitching,
+  selectedIds,
+} from './subscription-form.ts'
 import { fingerprintOf, otherIdOf, type SentSubscription, subscriptionIdOf } from './subscription-id.ts'
 
 export interface SubscriptionClient {
@@ -45,6 +53,8 @@ export interface SharedSubscriptionsPorts {
   readonly context: Json
   /** Pairs for the notifier of the broker. */
   readonly notifierInfo: readonly Json[]
+  /** Selectors of alternatives that a subscription was switched to. */
+  readonly switchedTo: (id: string) => readonly JsonObject[]
   /** A subscription or its clients changed; resolves when its exchange is declared. */
   readonly changed: (subscription: SharedSubscription, before: SharedSubscription['clients']) => Promise<void>
   /** A subscription was created at the broker. */
@@ -144,13 +154,16 @@ export function createSharedSubscriptions(ports: SharedSubscriptionsPorts) {
     ports.ended(kept)
   }
 
-  const forwardedOf = (id: string): JsonObject =>
-    forwardedBody(table.body(id), {
+  function forwardedOf(id: string): JsonObject {
+    const body = table.body(id)
+    return forwardedBody(body, {
       id,
       uri: addressOf(id),
       context: ports.context,
       notifierInfo: ports.notifierInfo,
+      switchedTo: isSwitching(body) ? ports.switchedTo(id) : [],
     })
+  }
 
   async function create(sent: SentSubscription, id: string, request: ClientRequest): Promise<void> {
     if (all.size >= limits.orchestratorSubscriptionsMax.value)
@@ -190,6 +203,7 @@ export function createSharedSubscriptions(ports: SharedSubscriptionsPorts) {
      */
     async subscribe(sent: SentSubscription, request: ClientRequest): Promise<string> {
       const delivery = deliveryOf(sent.body)
+      checkOnFailure(sent.body, sent.tenant)
       const id = idOf(sent)
       await inTurn(id, async () => {
         const kept = all.get(id)
@@ -234,26 +248,29 @@ export function createSharedSubscriptions(ports: SharedSubscriptionsPorts) {
       if (kept !== undefined) await broker.checkRights(kept, request.headers)
     },
     /**
-     * Checks one subscription at the broker: creates it if it is missing, replaces it if its address is a
-     * different one, and ends it if it has expired.
+     * Checks one subscription at the broker: creates it if it is missing, changes it if its address or the
+     * alternatives that it was switched to are different, and ends it if it has expired.
      * @throws the failure of the broker.
      */
     check: (id: string): Promise<void> =>
       inTurn(id, async () => {
         const kept = all.get(id)
         if (kept === undefined) return
-        const expiry = own(table.body(id), 'expiresAt')
+        const body = table.body(id)
+        const expiry = own(body, 'expiresAt')
         if (typeof expiry === 'string' && (offsetDateTimeToMs(expiry) ?? Infinity) <= clock.now())
           return drop(kept)
-        const state = await broker.find(kept, addressOf(id))
+        const forwarded = forwardedOf(id)
+        const ids = isSwitching(body) ? selectedIds(own(forwarded, 'entities')) : undefined
+        const state = await broker.find(kept, addressOf(id), ids)
         if (state === 'as expected') return
+        if (state === 'different') return broker.change(kept, forwarded)
         log.warn('plugin.subscription-gone', {
           plugin: 'orchestrator',
           broker: broker.address,
           subscription: id,
         })
-        if (state === 'different') await broker.remove(kept, {})
-        await broker.create(kept, forwardedOf(id), {})
+        await broker.create(kept, forwarded, {})
       }),
   })
 }

@@ -1,4 +1,7 @@
-/** The rights of clients: another broker is asked before a request is answered without it. */
+/**
+ * The rights of clients: another broker is asked before a request is answered without it. Changes: a broker that
+ * refuses them gets the whole subscription again.
+ */
 import { describe, expect, it } from 'vitest'
 import type { BrokerPort } from '#contract'
 import { createSubscribedBroker } from './subscribed-broker.ts'
@@ -60,4 +63,24 @@ describe('rights of a client at another broker', () => {
     await broker.checkRights(subscription, {})
     expect(asked()).toBe(0)
   })
+})
+
+it.each([
+  ['accepts a change', 204, ['PATCH']],
+  ['refuses changes', 405, ['PATCH', 'DELETE', 'POST']],
+])('a subscription at a broker that %s', async (_, patched, expected) => {
+  const requests: string[] = []
+  const statuses: Readonly<Record<string, number>> = { PATCH: patched, DELETE: 204, POST: 201 }
+  const port = {
+    address: 'http://broker',
+    async exchange({ method, body }) {
+      requests.push(method)
+      if (body !== undefined)
+        expect(JSON.parse(body.toString())).toMatchObject({ entities: [{ id: 'urn:a' }] })
+      return { status: statuses[method], headers: {}, text: '' }
+    },
+  } as BrokerPort
+  const broker = createSubscribedBroker(port, { hasRights: true, monotonic: () => 0 })
+  await broker.change(subscription, { type: 'Subscription', entities: [{ id: 'urn:a', type: 'A' }] })
+  expect(requests).toEqual(expected)
 })

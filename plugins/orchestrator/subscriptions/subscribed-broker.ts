@@ -4,6 +4,7 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { BrokerPort, WrittenAnswer } from '#contract'
 import { isObject, type JsonObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
+import { selectedIds } from './subscription-form.ts'
 
 /** Headers of a client that the broker has to see, such as its token. */
 export type ClientHeaders = Readonly<Record<string, string>>
@@ -56,31 +57,65 @@ export function createSubscribedBroker(port: BrokerPort, { hasRights, monotonic 
 
   const pathOf = ({ id }: Named): string => `${path}/${encodeURIComponent(id)}`
 
-  async function find(subscription: Named, uri: string): Promise<FoundSubscription> {
+  /** @param ids of its entities; they are not compared without it. */
+  async function find(
+    subscription: Named,
+    uri: string,
+    ids?: ReadonlySet<string>,
+  ): Promise<FoundSubscription> {
     const answer = await send({ method: 'GET', path: pathOf(subscription) }, subscription, {})
     if (answer.status === 404) return 'missing'
     if (answer.status !== 200) throw refusal(answer)
-    return uriIn(answer.text) === uri ? 'as expected' : 'different'
+    if (uriIn(answer.text) !== uri) return 'different'
+    const found = parsedJson(answer.text)
+    const isSame =
+      ids === undefined || areSame(ids, selectedIds(isObject(found) ? own(found, 'entities') : []))
+    return isSame ? 'as expected' : 'different'
+  }
+
+  /** @throws BrokerRefusal with the response of the broker; peer.unavailable, peer.timeout. */
+  async function create(subscription: Named, body: JsonObject, headers: ClientHeaders): Promise<void> {
+    const request = { method: 'POST', path, body: JSON.stringify(body) }
+    const answer = await send(request, subscription, headers)
+    if (answer.status === 201 || answer.status === 200) return
+    // An earlier attempt may have created it without a response.
+    const uri = uriIn(request.body)
+    if (answer.status === 409 && typeof uri === 'string' && (await find(subscription, uri)) === 'as expected')
+      return
+    throw refusal(answer)
+  }
+
+  /** A missing subscription counts as deleted. @throws as `create`. */
+  async function remove(subscription: Named, headers: ClientHeaders): Promise<void> {
+    const answer = await send({ method: 'DELETE', path: pathOf(subscription) }, subscription, headers)
+    if (![200, 202, 204, 404].includes(answer.status)) throw refusal(answer)
   }
 
   return Object.freeze({
     address: port.address,
-    /** @throws BrokerRefusal with the response of the broker; peer.unavailable, peer.timeout. */
-    async create(subscription: Named, body: JsonObject, headers: ClientHeaders): Promise<void> {
-      const request = { method: 'POST', path, body: JSON.stringify(body) }
-      const answer = await send(request, subscription, headers)
-      if (answer.status === 201 || answer.status === 200) return
-      // An earlier attempt may have created it without a response.
-      const uri = uriIn(request.body)
-      if (
-        answer.status === 409 &&
-        typeof uri === 'string' &&
-        (await find(subscription, uri)) === 'as expected'
-      )
-        return
-      throw refusal(answer)
-    },
+    create,
+    remove,
     find,
+    /**
+     * Changes the entities and the notification of a subscription, so that the broker keeps what it has not
+     * sent yet. At a broker that refuses this, the subscription is replaced.
+     * @throws as `create`.
+     */
+    async change(subscription: Named, body: JsonObject): Promise<void> {
+      const { type = null, entities, notification = null, '@context': context = null } = body
+      const changes = {
+        type,
+        ...(entities === undefined ? {} : { entities }),
+        notification,
+        '@context': context,
+      }
+      const request = { method: 'PATCH', path: pathOf(subscription), body: JSON.stringify(changes) }
+      const answer = await send(request, subscription, {})
+      if (answer.status === 204 || answer.status === 200) return
+      if (answer.status >= 500) throw refusal(answer)
+      await remove(subscription, {})
+      await create(subscription, body, {})
+    },
     /**
      * Asks the broker whether a client may read a subscription. Credentials that it accepted count for
      * `limits.orchestratorRightsMs`, and longer while it cannot be reached.
@@ -104,13 +139,11 @@ export function createSubscribedBroker(port: BrokerPort, { hasRights, monotonic 
       accepted.set(key, monotonic())
       if (accepted.size > limits.orchestratorRightsMax.value) accepted.delete(accepted.keys().next().value!)
     },
-    /** A missing subscription counts as deleted. @throws as `create`. */
-    async remove(subscription: Named, headers: ClientHeaders): Promise<void> {
-      const answer = await send({ method: 'DELETE', path: pathOf(subscription) }, subscription, headers)
-      if (![200, 202, 204, 404].includes(answer.status)) throw refusal(answer)
-    },
   })
 }
+
+const areSame = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean =>
+  one.size === other.size && one.isSubsetOf(other)
 
 /** A response of the broker that the client has to see as it is. */
 export interface BrokerRefusal {

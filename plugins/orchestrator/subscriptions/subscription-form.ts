@@ -3,9 +3,9 @@
  * Pure.
  */
 import type { Json } from '#contract'
-import { isList, isObject, type JsonObject, own, present } from '#ngsi-ld/values/json.ts'
+import { isList, isObject, type JsonObject, listOf, own, present, textsOf } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { deliveryKey, isDelivery } from './subscription-id.ts'
+import { deliveryKey, isDelivery, isOwnPair, onFailureKey } from './subscription-id.ts'
 
 /** How notifications reach one client over AMQP. */
 export type ClientDelivery = 'transient' | 'durable' | 'replay'
@@ -35,6 +35,31 @@ export function deliveryOf(body: JsonObject): ClientDelivery {
   )
 }
 
+/** Whether observations of an alternative are delivered while a stream fails. */
+export const isSwitching = (body: JsonObject): boolean => onFailureOf(body) === 'switch'
+
+/** @throws ngsi-ld.bad-request-data for an unknown value of `selvedge:onFailure`, or one without effect. */
+export function checkOnFailure(body: JsonObject, tenant: string): void {
+  const value = onFailureOf(body)
+  if (value === undefined) return
+  const name = `notification.endpoint.notifierInfo ${onFailureKey}`
+  if (value !== 'switch') throw badRequestData('must be switch', name)
+  if (tenant !== '') throw badRequestData('requires the default tenant, whose streams are watched', name)
+}
+
+function onFailureOf(body: JsonObject): Json | undefined {
+  const pair = pairsOf(endpointOf(body)).find((one) => isObject(one) && one['key'] === onFailureKey)
+  return isObject(pair) ? (own(pair, 'value') ?? null) : undefined
+}
+
+/** Ids of the entities that selectors name. */
+export const selectedIds = (selectors: Json | undefined): ReadonlySet<string> =>
+  new Set(
+    listOf<Json>(selectors ?? [])
+      .filter(isObject)
+      .flatMap((one) => textsOf(own(one, 'id') ?? [])),
+  )
+
 export interface ForwardedForm {
   readonly id: string
   /** Address of the orchestrator, with the secret of the subscription. */
@@ -43,20 +68,27 @@ export interface ForwardedForm {
   readonly context: Json
   /** Pairs for the notifier of the broker. */
   readonly notifierInfo: readonly Json[]
+  /** Selectors of alternatives that the subscription was switched to. */
+  readonly switchedTo: readonly JsonObject[]
 }
 
 /** The subscription as the broker receives it, with media type application/ld+json. */
 export function forwardedBody(
   body: JsonObject,
-  { id, uri, context, notifierInfo }: ForwardedForm,
+  { id, uri, context, notifierInfo, switchedTo }: ForwardedForm,
 ): JsonObject {
   const notification = own(body, 'notification')
   const endpoint = endpointOf(body) ?? {}
-  const pairs = [...pairsOf(endpoint).filter((pair) => !isDelivery(pair)), ...notifierInfo]
+  const pairs = [...pairsOf(endpoint).filter((pair) => !isOwnPair(pair)), ...notifierInfo]
+  const entities = own(body, 'entities')
+  const named = selectedIds(entities)
+  const further = new Map(switchedTo.map((one) => [own(one, 'id') as string, one]))
+  const added = [...further].flatMap(([one, selector]) => (named.has(one) ? [] : [selector]))
   return {
     ...body,
     id,
     type: own(body, 'type') ?? 'Subscription',
+    ...(added.length > 0 ? { entities: [...listOf<Json>(entities ?? []), ...added] } : {}),
     notification: {
       ...(isObject(notification) ? notification : {}),
       endpoint: {

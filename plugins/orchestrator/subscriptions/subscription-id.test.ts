@@ -40,6 +40,10 @@ it.each<[string, JsonObject]>([
   ['an end', { expiresAt: '2030-01-01T00:00:00Z' }],
   ['a format', { notification: { format: 'keyValues' } }],
   ['attributes', { notification: { attributes: ['a'] } }],
+  [
+    'a switch to alternatives',
+    { notification: { endpoint: { notifierInfo: [{ key: 'selvedge:onFailure', value: 'switch' }] } } },
+  ],
   ['a media type', { notification: { endpoint: { accept: 'application/ld+json' } } }],
 ])('differs with %s', (_, change) => {
   expect(idOf({ ...watched, ...change })).not.toBe(idOf(watched))

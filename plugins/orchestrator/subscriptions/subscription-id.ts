@@ -25,6 +25,9 @@ const labels = new Set(['subscriptionName', 'name', 'description'])
 /** The pair that selects the delivery for one client; every client of a subscription has its own. */
 export const deliveryKey = 'selvedge:delivery'
 
+/** The pair that asks for observations of an alternative while a stream fails. All clients share it. */
+export const onFailureKey = 'selvedge:onFailure'
+
 /** @param reference address to which brokers send notifications (HTTP_REFERENCE_URL). */
 export function subscriptionIdOf(sent: SentSubscription, reference: string): string {
   return nameUuid(keyOf(sent, reference))
@@ -92,6 +95,10 @@ function furtherOfEndpoint({ uri: _, accept, notifierInfo, ...others }: JsonObje
 }
 
 export const isDelivery = (pair: Json): boolean => isObject(pair) && pair['key'] === deliveryKey
+
+/** Whether a pair is for the orchestrator, and not for the broker. */
+export const isOwnPair = (pair: Json): boolean =>
+  isDelivery(pair) || (isObject(pair) && pair['key'] === onFailureKey)
 
 const entitiesOf = (body: JsonObject): readonly Json[] => {
   const entities = own(body, 'entities')

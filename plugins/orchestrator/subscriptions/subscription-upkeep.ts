@@ -43,6 +43,14 @@ export function createSubscriptionUpkeep({ shared, isReady, signal }: Subscripti
   }
 
   return Object.freeze({
+    /** Checks one now. If that fails, the next round checks it again. */
+    async check(id: string): Promise<void> {
+      try {
+        await shared.check(id)
+      } catch (error) {
+        trouble = `${id}: ${(error as Error).message}`
+      }
+    },
     /** Runs until the plugin ends. */
     start(): void {
       run().catch(() => undefined)
