@@ -229,8 +229,8 @@ export function createStreamChecks(ports: StreamChecksPorts) {
   }
 
   /**
-   * Sends the alternatives once more when the virtual sensor of the failed one has its first value, and when
-   * the subscription is switched to another one since the former one failed.
+   * Sends the alternatives once more: when the virtual sensor of the failed one has its first value, or when
+   * the alternative that the subscription was switched to has failed.
    */
   async function update(row: WatchedStream, failure: OpenFailure): Promise<void> {
     const current = failure.switchedTo

@@ -248,8 +248,8 @@ export function createSharedSubscriptions(ports: SharedSubscriptionsPorts) {
       if (kept !== undefined) await broker.checkRights(kept, request.headers)
     },
     /**
-     * Checks one subscription at the broker: creates it if it is missing, changes it if its address or the
-     * alternatives that it was switched to are different, and ends it if it has expired.
+     * Checks one subscription at the broker. Creates it if it is missing, and ends it if it has expired.
+     * Changes it if its address or the alternatives that it was switched to are different.
      * @throws the failure of the broker.
      */
     check: (id: string): Promise<void> =>
