@@ -3,6 +3,7 @@
  * all exchanges and queues are declared again, since a restart of the server deletes those that are not
  * durable. A lane sends only to declared ones.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -149,13 +150,17 @@ export async function openAmqpDelivery(ports: AmqpDeliveryPorts, server: SourceB
   })
 
   return Object.freeze({
-    /** Declares all of a subscription. Resolves when that is done or refused; at once if not connected. */
+    /**
+     * Declares all of a subscription. Resolves when that is done or refused, and after
+     * `orchestratorDeclareMs`; at once if not connected. It is declared later then.
+     */
     async declare(id: string): Promise<void> {
       if (connection?.isConnected() !== true || signal.aborted) return
       const waiter = pending.get(id) ?? Promise.withResolvers<void>()
       pending.set(id, waiter)
       void work()
-      await waiter.promise
+      const late = delay(limits.orchestratorDeclareMs.value, undefined, { signal, ref: false })
+      await Promise.race([waiter.promise, late.catch(() => undefined)])
     },
     /** Deletes what a subscription does not need any more. */
     remove(id: string, before: ClientDeliveries): void {

@@ -34,15 +34,18 @@ export interface FoundAlternatives {
   readonly alternatives: readonly Alternative[]
   /** Whether the first one is the virtual sensor of the failed sensor. */
   readonly isReplaced: boolean
+  /** Whether the ranking answered. */
+  readonly isComplete: boolean
 }
 
 export type Alternatives = ReturnType<typeof createAlternatives>
 
 export function createAlternatives({ reading, ranking, now }: AlternativesPorts) {
   let failure: string | undefined
+  let failedAt = -Infinity
 
-  /** Candidates of the ranking with their scores, best first. */
-  async function ranked(query: string): Promise<ReadonlyMap<string, number>> {
+  /** Candidates of the ranking with their scores, best first; undefined if it failed. */
+  async function ranked(query: string): Promise<ReadonlyMap<string, number> | undefined> {
     const answer = await ranking.exchange({
       method: 'GET',
       path: `/ngsi-ld/v1/entities?${query}`,
@@ -53,11 +56,12 @@ export function createAlternatives({ reading, ranking, now }: AlternativesPorts)
       items === undefined
         ? `${'status' in answer ? `${answer.status} ${answer.text.slice(0, 200)}` : answer.reason}`
         : undefined
+    if (items === undefined) {
+      failedAt = now()
+      return undefined
+    }
     return new Map(
-      itemsOf(items ?? [], now()).entities.map((one) => [
-        one.id,
-        numberOf(propertyValue(one, rankScoreName)) ?? 0,
-      ]),
+      itemsOf(items, now()).entities.map((one) => [one.id, numberOf(propertyValue(one, rankScoreName)) ?? 0]),
     )
   }
 
@@ -75,15 +79,19 @@ export function createAlternatives({ reading, ranking, now }: AlternativesPorts)
     /** At most `limits.orchestratorAlternativesMax`. @throws peer.unavailable, peer.refused */
     async of({ stream, sensor, facts }: WatchedStream): Promise<FoundAlternatives> {
       const query = queryOf(facts)
-      const scores = query === undefined ? new Map<string, number>() : await ranked(query)
+      const candidates = query === undefined ? new Map<string, number>() : await ranked(query)
+      const scores = candidates ?? new Map<string, number>()
       const replacement = sensor === '' || isVirtualSensor(sensor) ? undefined : await replacementOf(sensor)
       const ids = [...(replacement === undefined ? [] : [replacement]), ...scores.keys()]
       const described = await reading.describe(ids)
       const usable = [...new Set(ids)].flatMap((id) => {
         const one = described.get(id)
-        return id === stream || one === undefined || !isUsable(one) ? [] : [{ id, one }]
+        // Its virtual sensor has no value yet.
+        const isEarly = one?.sensor === `${sensor}${suffix}` && id !== replacement
+        return id === stream || one === undefined || !isUsable(one) || isEarly ? [] : [{ id, one }]
       })
       return {
+        isComplete: candidates !== undefined,
         isReplaced: replacement !== undefined && usable[0]?.id === replacement,
         alternatives: usable.slice(0, limits.orchestratorAlternativesMax.value).map(({ id, one }) => ({
           stream: id,
@@ -95,6 +103,8 @@ export function createAlternatives({ reading, ranking, now }: AlternativesPorts)
         })),
       }
     },
+    /** Whether a search failed a moment ago: then one more for each waiting stream would delay others. */
+    isFailing: () => now() - failedAt < limits.orchestratorRecheckMs.value,
     /** Why the last search failed. */
     failure: () => failure,
   })

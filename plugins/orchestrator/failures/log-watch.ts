@@ -6,7 +6,7 @@ import { limits } from '#base/limits/limits.ts'
 import { sensorOf } from '#client/streams/stream-entities.ts'
 import { createOwnSubscriptions } from '#client/subscriptions/own-subscriptions.ts'
 import type { ChangeBatch, Host } from '#contract'
-import { iotStream } from '#contract/vocabulary.ts'
+import { faultTerms, iotStream } from '#contract/vocabulary.ts'
 import type { FailureStatements } from './failure-statements.ts'
 import type { FollowedStreams, FollowerPorts } from './followed-streams.ts'
 import { failureSubscriptions, streamWatch } from './stream-watch.ts'
@@ -29,12 +29,21 @@ export function createLogWatch(
     signal,
   })
 
-  function take({ changed, deleted }: ChangeBatch): void {
+  function take({ changed, deleted, observed }: ChangeBatch): void {
     for (const id of deleted) known(id)
     for (const state of changed) {
       if (!known(state.id)) unknown(state.id)
       // Fault detection writes the state of a virtual sensor with its first value.
       if (state.types.includes(iotStream.IotStream)) virtualStream(() => sensorOf(state.entity()))
+    }
+    // In the log, a state that changes alone is an observation.
+    for (const { id, name } of observed) {
+      if (name !== faultTerms.state) continue
+      if (!known(id)) unknown(id)
+      virtualStream(() => {
+        const found = changes.entity(id)
+        return found && sensorOf(found.entity())
+      })
     }
   }
 
@@ -49,6 +58,7 @@ export function createLogWatch(
     start(): void {
       following ??= changes.follow(changes.position(), {
         types,
+        observes: 'newest',
         take,
         readAnew() {
           const position = changes.position()

@@ -8,9 +8,10 @@ import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import { type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import type { NotificationOutbox } from '#plugins/orchestrator/notifications/notification-outbox.ts'
-import { type Alternatives, isVirtualSensor } from './alternatives.ts'
+import { selectedIds } from '#plugins/orchestrator/subscriptions/subscription-form.ts'
+import { type Alternatives, isVirtualSensor, replacedSensor } from './alternatives.ts'
 import {
   type Alternative,
   failureNotice,
@@ -43,6 +44,26 @@ export interface StreamChecksPorts {
   readonly log: Log
   readonly signal: AbortSignal
 }
+
+type Search = Alternatives['of']
+
+/** A stream at the moment of a check. */
+interface PresentStream {
+  /** Undefined if it was deleted. */
+  readonly found: DescribedStream | undefined
+  readonly search: Search
+  /** Reads why it fails. @param at when its state became fault. */
+  readonly explain: (row: WatchedStream, at: string | undefined) => Promise<StreamFailure>
+}
+
+/** Rows of the same stream, of many subscriptions, share what is read for the first one. */
+function once<Given extends unknown[], Found>(read: (...given: Given) => Promise<Found>): typeof read {
+  let found: Promise<Found> | undefined
+  return (...given) => (found ??= read(...given))
+}
+
+/** No broker, no alternatives. */
+const noSearch = { alternatives: [], isReplaced: true, isComplete: true }
 
 /** Checks take at most a quarter of the time. */
 const restPerCheck = 3
@@ -121,7 +142,7 @@ export function createStreamChecks(ports: StreamChecksPorts) {
     const rows = table.ofStream(stream)
     if (rows.length === 0) return
     if (outage === undefined) await settleAll(rows)
-    else for (const row of rows) if (row.failure === undefined) await failed(row, outage)
+    else for (const row of rows) if (row.failure === undefined) await failed(row, outage, alternatives.of)
   }
 
   /** Finds the streams of a subscription, and checks them. */
@@ -160,14 +181,19 @@ export function createStreamChecks(ports: StreamChecksPorts) {
       ...(await reading.describe(rows.map(({ stream }) => stream).filter((id) => !known.has(id)))),
     ])
     const observations = new Set(await reading.observations(rows.map(({ observation }) => observation)))
-    for (const row of rows) {
-      const isObserved = row.observation === '' || observations.has(row.observation)
-      await settle(row, isObserved ? described.get(row.stream) : undefined)
+    for (const [stream, same] of Map.groupBy(rows, (row) => row.stream)) {
+      const [search, explain] = [once(alternatives.of), once(failureOf)]
+      const work = same.map((row) => {
+        const isObserved = row.observation === '' || observations.has(row.observation)
+        return settle(row, { found: isObserved ? described.get(stream) : undefined, search, explain })
+      })
+      await Promise.all(work)
     }
     return new Set([...described.keys(), ...observations])
   }
 
-  async function settle(row: WatchedStream, found: DescribedStream | undefined): Promise<void> {
+  async function settle(known: WatchedStream, { found, search, explain }: PresentStream): Promise<void> {
+    const row = found === undefined ? known : described(known, found)
     const health = found && healthOf(found.entity, clock.now())
     if (health?.kind === 'unsure') return
     if (health?.kind === 'works') {
@@ -175,11 +201,28 @@ export function createStreamChecks(ports: StreamChecksPorts) {
       return
     }
     const { failure } = row
-    // A virtual sensor is withdrawn since the sensor that it replaced works again.
-    if (health === undefined && failure === undefined && isVirtualSensor(row.sensor))
+    if (health === undefined && failure === undefined && isWithdrawn(row))
       table.removeStream(row.subscription, row.stream)
-    else if (failure === undefined) await failed(row, await failureOf(row, health?.at))
-    else await update(row, failure)
+    else if (failure === undefined) await failed(row, await explain(row, health?.at), search)
+    else await update(row, failure, search)
+  }
+
+  /** The row with the present sensor and facts, such as a place that was not known before. */
+  function described(row: WatchedStream, { sensor, facts }: DescribedStream): WatchedStream {
+    const now = { ...row, sensor, facts }
+    if (sensor !== row.sensor || JSON.stringify(facts) !== JSON.stringify(row.facts)) table.put(now)
+    return now
+  }
+
+  /**
+   * Whether a deleted stream is that of a virtual sensor which is not needed any more. Its subscription then
+   * selects the stream of the sensor that it replaced, and does not name the virtual one.
+   */
+  function isWithdrawn({ subscription: id, stream, observation, sensor }: WatchedStream): boolean {
+    if (!isVirtualSensor(sensor)) return false
+    const named = selectedIds(own(subscription(id)?.body ?? {}, 'entities'))
+    if (named.has(stream) || named.has(observation)) return false
+    return table.ofSensor(replacedSensor(sensor)).some((one) => one.subscription === id)
   }
 
   /** @param at when the state became fault; undefined for a stream that was deleted. */
@@ -194,19 +237,19 @@ export function createStreamChecks(ports: StreamChecksPorts) {
     }
   }
 
-  async function failed(row: WatchedStream, failure: StreamFailure): Promise<void> {
-    const { alternatives: found, isReplaced } =
-      failure.reason === 'source-unreachable'
-        ? { alternatives: [], isReplaced: true }
-        : await alternatives.of(row)
+  async function failed(row: WatchedStream, failure: StreamFailure, search: Search): Promise<void> {
+    const isOutage = failure.reason === 'source-unreachable'
+    const { alternatives: found, isReplaced, isComplete } = isOutage ? noSearch : await search(row)
     const switchedTo = await switchOf(row, found)
-    const open: OpenFailure = { ...failure, id: noticeId('StreamFailure'), isReplaced, switchedTo }
+    const isSearching = isComplete ? undefined : true
+    const id = noticeId('StreamFailure')
+    const open: OpenFailure = { ...failure, id, isReplaced, isSearching, switchedTo }
     await append(row, failureNotice(row, failure, { id: open.id, alternatives: found, switchedTo }), open)
-    const { subscription: id, stream } = row
+    if (isSearching === true) retryLater(streams, row.stream)
     const { reason, detail } = failure
     log.info('orchestrator.stream-failed', {
-      subscription: id,
-      stream,
+      subscription: row.subscription,
+      stream: row.stream,
       reason,
       detail,
       alternatives: found.length,
@@ -229,19 +272,27 @@ export function createStreamChecks(ports: StreamChecksPorts) {
   }
 
   /**
-   * Sends the alternatives once more: when the virtual sensor of the failed one has its first value, or when
-   * the alternative that the subscription was switched to has failed.
+   * Sends the alternatives once more. Reasons are the first value of the virtual sensor of the failed one, a
+   * first search that failed, and a failure of the alternative that the subscription was switched to.
    */
-  async function update(row: WatchedStream, failure: OpenFailure): Promise<void> {
+  async function update(row: WatchedStream, failure: OpenFailure, search: Search): Promise<void> {
     const current = failure.switchedTo
     const isLost = current !== undefined && !(await isAvailable(current.stream))
-    if (failure.isReplaced && !isLost) return
-    const { alternatives: found, isReplaced } = await alternatives.of(row)
-    const isNew = isReplaced && !failure.isReplaced
+    const isSearching = failure.isSearching === true
+    if (failure.isReplaced && !isLost && !isSearching) return
+    if (isSearching && alternatives.isFailing()) return retryLater(streams, row.stream)
+    const { alternatives: found, isReplaced, isComplete } = await search(row)
+    if (!isComplete && (isSearching || isLost)) return retryLater(streams, row.stream)
+    const isNew = (isReplaced && !failure.isReplaced) || (isSearching && found.length > 0)
     const switchedTo = isNew || isLost || current === undefined ? await switchOf(row, found) : current
     if (!isNew && switchedTo?.stream === current?.stream) return
     const rest = { id: noticeId('StreamFailure'), alternatives: found, switchedTo, updates: failure.id }
-    await append(row, failureNotice(row, failure, rest), { ...failure, isReplaced, switchedTo })
+    await append(row, failureNotice(row, failure, rest), {
+      ...failure,
+      isReplaced,
+      isSearching: undefined,
+      switchedTo,
+    })
   }
 
   async function isAvailable(stream: string): Promise<boolean> {

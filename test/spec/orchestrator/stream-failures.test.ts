@@ -26,7 +26,9 @@ const devices = {
   // Its label is another one, although it is nearest.
   damp: device(20, 'humidity'),
 }
-const site = createFaultSite({}, { provisioning: { devices } })
+// A busy machine may take long to search for alternatives.
+const env = { SELVEDGE_LIMITS: 'orchestratorSearchMs=30000' }
+const site = createFaultSite(env, { provisioning: { devices } })
 const path = '/orchestrator/ngsi-ld/v1/subscriptions'
 const headers = { 'Content-Type': 'application/json', 'Selvedge-Client': 'dashboard' }
 const begin = yesterday() - 86_400_000
@@ -72,6 +74,10 @@ beforeAll(async () => {
   for (const name of ['far', 'near', 'damp']) await site.publish(name, varying(begin, 3))
   await site.publish('north', varying(begin, 120))
   await vi.waitFor(async () => expect(await site.state('north')).toBe('normal'), patience)
+  await vi.waitFor(async () => {
+    const reply = await site.client().get('/ranking/ngsi-ld/v1/entities?type=iot-stream:IotStream')
+    expect(reply.json()).toHaveLength(4)
+  }, patience)
 })
 afterAll(site.end)
 

@@ -28,6 +28,8 @@ export const noticesLimits = {
   orchestratorInFlightBytes: limit(4 * 1024 * 1024, 'bytes'),
   /** A notification sent and not confirmed by the AMQP server. Beyond it: reported. */
   orchestratorConfirmMs: limit(30_000, 'ms'),
+  /** A subscribing client waits so long for the declaration of its exchange. Beyond it: declared later. */
+  orchestratorDeclareMs: limit(5000, 'ms'),
   /** First pause after a full queue; it doubles. Beyond it: `deliveryBackoffMsMax`. */
   orchestratorPauseMs: limit(250, 'ms'),
   /** How often subscriptions at the broker, and refused exchanges, are checked. Beyond it: checked again. */
