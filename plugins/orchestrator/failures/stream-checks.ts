@@ -272,8 +272,8 @@ export function createStreamChecks(ports: StreamChecksPorts) {
   }
 
   /**
-   * Sends the alternatives once more. Reasons are the first value of the virtual sensor of the failed one, a
-   * first search that failed, and a failure of the alternative that the subscription was switched to.
+   * Sends the alternatives once more: when the virtual sensor of the failed one has its first value, or when
+   * the first search had failed. An alternative that was switched to and failed is another reason.
    */
   async function update(row: WatchedStream, failure: OpenFailure, search: Search): Promise<void> {
     const current = failure.switchedTo
