@@ -68,10 +68,10 @@ export interface StreamDetector {
   learn(samples: Iterable<StreamSample>): void
   take(sample: StreamSample): Judgement
   /**
-   * Lets the anomaly detectors begin anew, since `saved` does not have them. The returned function takes the
-   * history in order of time, up to the newest judged sample, without verdicts.
+   * Begins new anomaly detectors, since `saved` does not have them. They take the history, in order of time,
+   * and replace the present ones at the end.
    */
-  recall(): (samples: Iterable<Pick<StreamSample, 'time' | 'value'>>) => void
+  recall(): Recall
   /** The approach of the anomaly detectors, and its period in ms if it has one. */
   approach(): { readonly method: Approach | undefined; readonly periodMs: number | undefined }
   /** Reports that the stream was silent until this time; undefined if that says nothing. */
@@ -84,6 +84,13 @@ export interface StreamDetector {
   intervalMs(): number | undefined
   /** The state as JSON of about 2 KB, from which `createStreamDetector` goes on with the same verdicts. */
   saved(): JsonObject
+}
+
+/** New anomaly detectors that take the history without verdicts. */
+export interface Recall {
+  take(samples: Iterable<Pick<StreamSample, 'time' | 'value'>>): void
+  /** They judge from now on. Samples that were judged since the history are missing slots to them. */
+  end(): void
 }
 
 /** A time without a sample, and what the neighbours report then. */
@@ -213,9 +220,9 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     return isUndecided ? [] : learned
   }
 
-  /** Lets the anomaly detectors take slots without a value. */
-  function skip(slots: number): void {
-    for (let i = 0; i < Math.min(slots, missingMax); i++) chain?.take(undefined, false)
+  /** Lets anomaly detectors take slots without a value. */
+  function skip(of: typeof chain, slots: number): void {
+    for (let i = 0; i < Math.min(slots, missingMax); i++) of?.take(undefined, false)
   }
 
   /**
@@ -223,7 +230,7 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
    */
   function withAnomaly(observed: Observed, matches: Match[]): { matches: Match[]; likelihood: number } {
     if (chain === undefined) return { matches, likelihood: 1 }
-    skip(observed.slots - 1)
+    skip(chain, observed.slots - 1)
     const { state: now } = state.machine
     const value = Number.isFinite(observed.value) ? observed.value : undefined
     const isDefinite = matches.some(({ kind }) => kind === 'definite')
@@ -289,16 +296,26 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     for (const one of observed) takeLearned(state.learned, one, 'thresholds')
   }
 
-  function recall() {
-    chain = newChain()
+  function recall(): Recall {
+    const next = newChain()
     let before: number | undefined
-    return (samples: Iterable<Pick<StreamSample, 'time' | 'value'>>): void => {
+    /** Slots from the newest sample of the history to a time. */
+    const slotsTo = (time: number): number => {
       const slotMs = interval()
-      for (const { time, value } of samples) {
-        if (before !== undefined && slotMs !== undefined) skip(Math.round((time - before) / slotMs) - 1)
-        chain?.take(Number.isFinite(value) ? value : undefined, true)
-        before = time
-      }
+      return before === undefined || slotMs === undefined ? 0 : Math.round((time - before) / slotMs)
+    }
+    return {
+      take(samples) {
+        for (const { time, value } of samples) {
+          skip(next, slotsTo(time) - 1)
+          next?.take(Number.isFinite(value) ? value : undefined, true)
+          before = time
+        }
+      },
+      end() {
+        if (state.times.time !== null) skip(next, slotsTo(state.times.time))
+        chain = next
+      },
     }
   }
 

@@ -74,8 +74,6 @@ export function createWatching({
   const trainings = new Map<FaultStream, { progress: number; error: string | undefined; isDone: boolean }>()
   /** Restored detectors, whose anomaly detectors take the history again: they are not saved. */
   const recalls = new Set<FaultStream>()
-  /** The one that does so now; its samples wait. */
-  let recalling: FaultStream | undefined
   let working: Promise<void> | undefined
 
   const profile = (metadata: WatchedMetadata): DetectionProfile => ({
@@ -125,24 +123,20 @@ export function createWatching({
     const { detector, record } = stream
     if (detector === undefined) return
     const begunAt = performance.now()
-    recalling = stream
     try {
       const past = await pastOf(stream)
       const { last } = record
       const judged = last === undefined ? [] : healthy(stream, past).filter(({ time }) => time <= last.time)
-      const take = detector.recall()
+      const recalled = detector.recall()
       for (const slice of slicesOf(judged.slice(-limits.faultsRecalledMax.value))) {
-        take(slice)
+        recalled.take(slice)
         await yieldToEventLoop()
         await chooser.settled()
       }
+      if (judged.length > 0) recalled.end()
     } catch (error) {
       log.debug('plugin.failed', { plugin: 'faults', during: `the history of ${stream.id}`, error })
     }
-    recalling = undefined
-    // One that begins anew learns first.
-    if (stream.detector !== undefined)
-      for (const sample of stream.buffered.splice(0)) opinions.take(stream, sample)
     // All streams of the gateway do so after its start.
     const rest = (performance.now() - begunAt) * restPerWork
     await delay(rest, undefined, { signal }).catch(() => undefined)
@@ -222,7 +216,7 @@ export function createWatching({
       const number = numberOf(value)
       if (number === undefined || !isWatched(stream)) return
       const sample = { time, value: number, observation, committedAt }
-      if (stream.detector !== undefined && stream !== recalling) return opinions.take(stream, sample)
+      if (stream.detector !== undefined) return opinions.take(stream, sample)
       stream.buffered.push(sample)
       if (stream.buffered.length > limits.faultsBufferedMax.value) stream.buffered.shift()
     },
