@@ -123,7 +123,7 @@ export const limits = underTrial({
   streamsMax: limit(4_000_000, 'streams'),
   /** Resident memory, also under load. Beyond it: garbage is collected. */
   memoryPressureBytes: limit(176 * 1024 * 1024, 'bytes'),
-  /** Growth of resident memory above that since the last collection. Beyond it: garbage is collected. */
+  /** Growth of resident memory in a burst of work above that. Beyond it: collected after the burst. */
   pressureGrowthBytes: limit(16 * 1024 * 1024, 'bytes'),
   /**
    * Resident memory. Beyond it: V8 collects earlier and returns free pages of its heap at once, at the cost

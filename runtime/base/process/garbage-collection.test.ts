@@ -125,6 +125,25 @@ it('collects under load while too much memory is resident, and idle only while m
   expect(collectionsWhile(0)).toBe(1)
 })
 
+it('collects what a burst of work left after the burst', () => {
+  let bytes = limits.memoryPressureBytes.value
+  let workedMs = 0
+  let collections = 0
+  const check = createPressureCheck({
+    collect: () => collections++,
+    residentBytes: () => bytes,
+    workedMs: () => workedMs,
+  })
+  check()
+  bytes += limits.pressureGrowthBytes.value
+  workedMs += 90
+  check()
+  expect(collections).toBe(0)
+  workedMs += 10
+  check()
+  expect(collections).toBe(1)
+})
+
 it('measures growth from the lowest point since the last collection', () => {
   let bytes = limits.memoryPressureBytes.value + limits.pressureGrowthBytes.value
   let collections = 0

@@ -6,9 +6,9 @@
  * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
  *    steps.
  * 2. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work,
- *    and whenever memory grew by `pressureGrowthBytes` since the last one. V8 then saves memory: it lets the
- *    heap grow less between its own collections, returns free pages at once, and keeps the young generation
- *    small.
+ *    and after a burst of work that made memory grow by `pressureGrowthBytes`. The young generation, which
+ *    such a collection shrinks, then stays small. Above `memoryThriftBytes`, V8 also lets the heap grow less
+ *    between its own collections, and returns free pages at once.
  */
 import { performance } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
@@ -146,10 +146,14 @@ export function createPressureCheck(ports: PressureCheckPorts): () => void {
   const { collect, residentBytes, workedMs } = ports
   let checksToGo = 0
   let collectedAt = 0
-  /** Resident memory after the last collection. */
+  let workedBefore = 0
+  /** Least resident memory since the last collection. */
   let left = limits.memoryPressureBytes.value
   return () => {
     if (collect === undefined) return
+    const worked = workedMs()
+    const isBusy = worked - workedBefore > pressureCheckMs / 2
+    workedBefore = worked
     const bytes = residentBytes()
     left = Math.min(left, bytes)
     if (checksToGo > 0) {
@@ -157,11 +161,12 @@ export function createPressureCheck(ports: PressureCheckPorts): () => void {
       return
     }
     if (bytes < limits.memoryPressureBytes.value) return
-    const hasGrown = bytes - left >= limits.pressureGrowthBytes.value
-    if (!hasGrown && workedMs() - collectedAt < pressureWorkMs) return
+    // Young garbage cannot be collected beside old garbage: in a burst, V8 would end the collection in one pause.
+    const isAfterBurst = !isBusy && bytes - left >= limits.pressureGrowthBytes.value
+    if (!isAfterBurst && worked - collectedAt < pressureWorkMs) return
     collect()
     left = Number.POSITIVE_INFINITY
-    collectedAt = workedMs()
+    collectedAt = worked
     checksToGo = pressureChecks
   }
 }
