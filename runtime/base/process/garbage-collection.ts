@@ -161,7 +161,7 @@ export function createPressureCheck(ports: PressureCheckPorts): () => void {
       return
     }
     if (bytes < limits.memoryPressureBytes.value) return
-    // Young garbage cannot be collected beside old garbage: in a burst, V8 would end the collection in one pause.
+    // V8 collects no young garbage beside old garbage: in a burst, it would end the collection in one pause.
     const isAfterBurst = !isBusy && bytes - left >= limits.pressureGrowthBytes.value
     if (!isAfterBurst && worked - collectedAt < pressureWorkMs) return
     collect()
