@@ -18,16 +18,30 @@ export interface AmqpConnectionSettings {
   readonly retryMsMax?: number | undefined
 }
 
-/** Returns before the first attempt; its events report each connection and each failure. */
-export function connectAmqp({
-  url,
-  username,
-  password,
-  ca,
-  retryMsMax = limits.bridgeRetryMsMax.value,
-}: AmqpConnectionSettings): Promise<RecoveringChannelModel> {
+/**
+ * Returns before the first attempt; its events report each connection and each failure.
+ * @param ending destroys the socket when it is aborted.
+ */
+export function connectAmqp(
+  { url, username, password, ca, retryMsMax = limits.bridgeRetryMsMax.value }: AmqpConnectionSettings,
+  ending: AbortSignal,
+): Promise<RecoveringChannelModel> {
   const { protocol, hostname, port, pathname } = new URL(url)
   const vhost = decodeURIComponent(pathname.slice(1))
+  const socket = {
+    timeout: 10_000,
+    signal: ending,
+    ...(ca === undefined ? {} : { ca: [...ca] }),
+    ...(username === undefined && password === undefined
+      ? {}
+      : { credentials: credentialsOf(username ?? 'guest', password) }),
+    recovery: {
+      initialDelay: limits.amqpRetryMs.value,
+      maxDelay: retryMsMax,
+      jitter: 0.5,
+      waitForConnect: false,
+    },
+  }
   return connect(
     {
       protocol: protocol.slice(0, -1),
@@ -37,35 +51,27 @@ export function connectAmqp({
       heartbeat: 30,
       maxFrameSize: limits.frameBytesMax.value,
     },
-    {
-      timeout: 10_000,
-      ...(ca === undefined ? {} : { ca: [...ca] }),
-      ...(username === undefined && password === undefined
-        ? {}
-        : { credentials: credentialsOf(username ?? 'guest', password) }),
-      recovery: {
-        initialDelay: limits.amqpRetryMs.value,
-        maxDelay: retryMsMax,
-        jitter: 0.5,
-        waitForConnect: false,
-      },
-    },
+    socket,
   )
 }
 
 /**
  * Closes a connection. The library waits for the server's response, also after the connection was lost; this
- * ends then, and after `amqpCloseMs`. A connection that does not respond ends by its heartbeat.
+ * ends then, and after `amqpCloseMs`. A connection that does not respond would keep the process running until
+ * its heartbeat fails, so its socket is destroyed, and so is that of an attempt to connect.
+ * @param ending of the connection.
  */
 export async function closeAmqp(
   connection: RecoveringChannelModel,
   model: ChannelModel | undefined,
+  ending: AbortController,
 ): Promise<void> {
   const { promise: lost, resolve } = Promise.withResolvers<void>()
   model?.once('close', () => resolve())
   const timer = setTimeout(resolve, limits.amqpCloseMs.value)
   await Promise.race([connection.close(), lost])
   clearTimeout(timer)
+  ending.abort()
 }
 
 /** SASL PLAIN [RFC 4616]. */

@@ -42,7 +42,8 @@ export async function openAmqpConsumer(
   let model: ChannelModel | undefined
   let isClosing = false
 
-  const connection = await connectAmqp(settings)
+  const ending = new AbortController()
+  const connection = await connectAmqp(settings, ending.signal)
   connection.on('connect', (opened: ChannelModel) => {
     model = opened
     handlers.connected()
@@ -53,8 +54,11 @@ export async function openAmqpConsumer(
     for (const consumer of consumers.values()) consumer.channel = undefined
     if (!isClosing) handlers.lost()
   })
-  connection.on('connect-failed', (error) => handlers.refused(error.message))
-  connection.on('error', (error) => handlers.refused(error.message))
+  const refused = (error: Error): void => {
+    if (!isClosing) handlers.refused(error.message)
+  }
+  connection.on('connect-failed', refused)
+  connection.on('error', refused)
 
   /** Consumes a place, unless this is so already, or there is no connection. */
   async function consume(consumer: Consumer): Promise<void> {
@@ -175,7 +179,7 @@ export async function openAmqpConsumer(
       for (const { timer } of consumers.values()) clearTimeout(timer)
       const opened = model
       model = undefined
-      await closeAmqp(connection, opened)
+      await closeAmqp(connection, opened, ending)
     },
   } satisfies AmqpConsumer)
 }

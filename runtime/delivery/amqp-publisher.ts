@@ -13,7 +13,9 @@ export async function openAmqpPublisher(
   handlers: ExchangeHandlers,
   settings: AmqpConnectionSettings,
 ): Promise<ExchangeConnection> {
-  const connection = await connectAmqp({ ...settings, retryMsMax: limits.amqpPublishRetryMsMax.value })
+  const ending = new AbortController()
+  const retryMsMax = limits.amqpPublishRetryMsMax.value
+  const connection = await connectAmqp({ ...settings, retryMsMax }, ending.signal)
   let model: ChannelModel | undefined
   let messages: ConfirmChannel | undefined
   let declarations: Promise<Channel> | undefined
@@ -31,8 +33,11 @@ export async function openAmqpPublisher(
     clearTimeout(timer)
     end(error.message)
   })
-  connection.on('connect-failed', (error: Error) => handlers.refused(error.message))
-  connection.on('error', (error: Error) => handlers.refused(error.message))
+  const refused = (error: Error): void => {
+    if (!isClosing) handlers.refused(error.message)
+  }
+  connection.on('connect-failed', refused)
+  connection.on('error', refused)
 
   /** Opens the channel for messages. */
   async function open(opened: ChannelModel): Promise<void> {
@@ -125,7 +130,7 @@ export async function openAmqpPublisher(
     async close() {
       isClosing = true
       clearTimeout(timer)
-      await closeAmqp(connection, model)
+      await closeAmqp(connection, model, ending)
     },
   } satisfies ExchangeConnection)
 }

@@ -14,6 +14,8 @@ import { createRabbitmq } from '#test/kit/rabbitmq.ts'
 import { accessTests } from './amqp-access.ts'
 import { clientTests } from './amqp-client.ts'
 import { faultTests } from './amqp-faults.ts'
+import { noticeTests } from './amqp-notices.ts'
+import { stopTests } from './amqp-stop.ts'
 import {
   type AmqpSite,
   applicationSite,
@@ -137,6 +139,8 @@ describePeer('rabbitmq', 'notifications by AMQP', (path) => {
   })
 
   faultTests(place)
+  noticeTests(place)
+  stopTests(place)
   accessTests(place, folder)
   clientTests(place)
 })
