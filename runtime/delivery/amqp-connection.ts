@@ -57,8 +57,8 @@ export function connectAmqp(
 
 /**
  * Closes a connection. The library waits for the server's response, also after the connection was lost; this
- * ends then, and after `amqpCloseMs`. A connection that does not respond would keep the process running until
- * its heartbeat fails, so its socket is destroyed, and so is that of an attempt to connect.
+ * ends then, and after `amqpCloseMs`. A socket that does not respond, or is not connected yet, would keep the
+ * process running, so it is destroyed.
  * @param ending of the connection.
  */
 export async function closeAmqp(
