@@ -284,7 +284,7 @@ export function createStreamChecks(ports: StreamChecksPorts) {
     const { alternatives: found, isReplaced, isComplete } = await search(row)
     if (!isComplete && (isSearching || isLost)) return retryLater(streams, row.stream)
     const isNew = (isReplaced && !failure.isReplaced) || (isSearching && found.length > 0)
-    const switchedTo = isNew || isLost || current === undefined ? await switchOf(row, found) : current
+    const switchedTo = isLost || current === undefined ? await switchOf(row, found) : current
     if (!isNew && switchedTo?.stream === current?.stream) return
     const rest = { id: noticeId('StreamFailure'), alternatives: found, switchedTo, updates: failure.id }
     await append(row, failureNotice(row, failure, rest), {
