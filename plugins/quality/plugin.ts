@@ -15,7 +15,6 @@ import { openServedBroker } from '#plugins/quality/brokers/open-served-broker.ts
 import { figuresOf, qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import { missingNow, nextMissingAt, qualityOf, ratedState } from '#plugins/quality/measures/quality.ts'
 import { createRecordRows } from '#plugins/quality/measures/record-rows.ts'
-import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualSettings } from '#plugins/quality/measures/usual-properties.ts'
 import { createConfiguration } from '#plugins/quality/operator/configuration.ts'
 import { createDescribing } from '#plugins/quality/operator/describing.ts'
@@ -28,12 +27,15 @@ import type { AllowedHost } from '#plugins/quality/sources/access-details.ts'
 import { createForeignSources } from '#plugins/quality/sources/foreign-sources.ts'
 import { createMessageJournal, messageTables } from '#plugins/quality/sources/message-statements.ts'
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
+import { createDowntimes } from '#plugins/quality/streams/downtimes.ts'
+import { createEarlyStreams } from '#plugins/quality/streams/early-streams.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
 import { type Stream, streamDeadlines } from '#plugins/quality/streams/stream.ts'
 import { createStreamDebugLines } from '#plugins/quality/streams/stream-debug-lines.ts'
 import { createStreamGathering } from '#plugins/quality/streams/stream-gathering.ts'
 import {
+  aliveColumn,
   createStreamStatements,
   reachColumns,
   streamTables,
@@ -58,7 +60,7 @@ export default definePlugin<QualitySettings, (typeof needs)[number]>({
   version,
   summary: 'Rates the quality of every stream',
   needs,
-  tables: [[streamTables, editsTable, messageTables, brokerTables].join('\n'), reachColumns],
+  tables: [[streamTables, editsTable, messageTables, brokerTables].join('\n'), reachColumns, aliveColumn],
   start,
 })
 
@@ -75,10 +77,11 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const upSince = clock.now()
   const records = createRecordRows()
   const table = createStreamStatements(database, records)
-  const downtimes: Downtime[] = []
-  const moment = () => ({ now: clock.now(), upSince })
+  const downtimes = createDowntimes(upSince - performance.now(), () => void early.pass())
+  const moment = () => ({ now: clock.now(), upSince, downtimes: downtimes.all() })
   const quality = (stream: Stream) => qualityOf(stream.record, stream.metadata, moment())
   const gathering = createStreamGathering(changed)
+  const early = createEarlyStreams(gathering.add)
   const silence = createTimerWheel<Stream>(
     { clock, due: gathering.add, deadlines: streamDeadlines('silentAt') },
     { tickMs: limits.qualityTickMs.value, slots: limits.qualityWheelSlots.value },
@@ -108,11 +111,12 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     monotonic: clock.monotonic,
     now: clock.now,
     concordances: createConcordances({ radiusMeters: settings.neighbourMeters }),
-    downtimes: () => downtimes,
+    downtimes: downtimes.certain,
     changed: gathering.add,
     moved: () => sources.note(),
     removed(stream) {
       gathering.delete(stream)
+      early.delete(stream)
       silence.delete(stream)
       debugLines.delete(stream)
       writer.delete(stream)
@@ -147,13 +151,14 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
 
   /** Writes the quality of a stream, and waits for its next missing value. */
   function changed(stream: Stream): void {
+    if (!downtimes.isSettled()) return early.add(stream)
     writer.note(stream)
-    const { now } = moment()
+    const at = moment()
     const { intervalMs } = stream.metadata
-    debugLines.note(stream, missingNow(stream.record, intervalMs, { now, upSince }))
-    const nextAt = nextMissingAt(stream.record, intervalMs, { now, upSince })
+    debugLines.note(stream, missingNow(stream.record, intervalMs, at))
+    const nextAt = nextMissingAt(stream.record, intervalMs, at)
     if (nextAt === undefined) silence.delete(stream)
-    else silence.set(stream, clock.monotonic() + nextAt - now)
+    else silence.set(stream, clock.monotonic() + nextAt - at.now)
   }
 
   async function begin(): Promise<void> {

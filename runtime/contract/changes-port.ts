@@ -86,6 +86,8 @@ export interface Follower {
 export interface ChangesPort {
   /** Number of the last log row on disk. Read it before `entities`; follow from it after a full read. */
   position(): number
+  /** Commit time of that row, ms. */
+  lastCommitAt(): number
   /**
    * Current states of the first entities after a rid, in order of creation. Slices of up to 256 do not stall
    * the event loop.

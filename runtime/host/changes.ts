@@ -106,6 +106,7 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
 
   return Object.freeze({
     position: () => following.position().n,
+    lastCommitAt: () => following.position().at,
     entities(behind, limit) {
       // A full read passes large entities, so discarded memory is collected.
       collectDiscarded()

@@ -33,6 +33,7 @@ function begin(all: readonly EntityState[] = []) {
   let follower: Follower | undefined
   const changes = {
     position: () => log.last,
+    lastCommitAt: () => 0,
     entities: (behind: number) => all.filter(({ rid }) => rid > behind),
     entity: () => undefined,
     follow: (_from: number, given: Follower) => {

@@ -1,7 +1,7 @@
 /** Opens the broker that the settings name, and ends the subscriptions at the one before. */
 import { type BrokerSettings, chosenBroker, mdr, unsubscribeFormer } from '#client/requests/chosen-broker.ts'
 import type { Host } from '#contract'
-import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
+import type { Downtimes } from '#plugins/quality/streams/downtimes.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
 import type { StreamSavingPorts } from '#plugins/quality/streams/stream-saving.ts'
@@ -16,12 +16,12 @@ export interface ServedBrokerPorts {
   readonly streams: KnownStreams
   readonly table: StreamStatements
   readonly journal: StreamSavingPorts['journal']
-  readonly downtimes: Downtime[]
+  readonly downtimes: Downtimes
   readonly upSince: number
 }
 
 export function openServedBroker(ports: ServedBrokerPorts): ServedBroker {
-  const { host, streams, table, journal, downtimes, upSince } = ports
+  const { host, streams, table, journal, downtimes } = ports
   const row = openBrokerRow(host.database, chosenBroker(host))
   if (row.former !== undefined) void unsubscribeFormer(row.former, host)
   if (row.address !== mdr) return createRemoteBroker(ports, row)
@@ -31,7 +31,6 @@ export function openServedBroker(ports: ServedBrokerPorts): ServedBroker {
     table,
     journal,
     downtimes,
-    startedAt: upSince - performance.now(),
     clock: host.clock,
     log: host.log,
     signal: host.signal,

@@ -14,7 +14,7 @@ import type { Host } from '#contract'
 import { offsetDateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isObject, own } from '#ngsi-ld/values/json.ts'
 import { noQualityYet } from '#plugins/quality/entities/quality-entity.ts'
-import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
+import type { Downtimes } from '#plugins/quality/streams/downtimes.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import type { StreamSavingPorts } from '#plugins/quality/streams/stream-saving.ts'
 import type { StreamStatements } from '#plugins/quality/streams/stream-statements.ts'
@@ -30,7 +30,7 @@ export interface RemoteBrokerPorts {
   readonly streams: KnownStreams
   readonly table: StreamStatements
   readonly journal: StreamSavingPorts['journal']
-  readonly downtimes: Downtime[]
+  readonly downtimes: Downtimes
   readonly upSince: number
 }
 
@@ -92,11 +92,8 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     const cursor = table.cursor()
     const stored = table.all()
     streams.restore(stored, table.observations())
-    downtimes.push(...table.downtimes())
-    if (cursor !== undefined && cursor.committed < upSince) {
-      downtimes.push({ from: cursor.committed, to: upSince })
-      if (downtimes.length > limits.qualityDowntimesMax.value) downtimes.shift()
-    }
+    if (cursor !== undefined) downtimes.restore(table.downtimes(), [cursor.committed, table.aliveUntil()])
+    downtimes.settle()
     for (const [i, { id }] of stored.entries()) {
       const entity = store.entities.get(id)
       if (entity !== undefined) streams.take(entity)

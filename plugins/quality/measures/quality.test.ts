@@ -180,6 +180,23 @@ describe('the quality of a stream', () => {
     expect(missingNow(record, minute, { now: upSince + 1.2 * minute, upSince })).toBe(1)
   })
 
+  it('counts the silence before the gateway was down, and not that in between', () => {
+    const record = streamOf([0])
+    const downtimes = [
+      { from: begin - 5 * minute, to: begin - 4 * minute },
+      { from: begin + 20.05 * minute, to: begin + 100 * minute },
+      { from: begin + 103 * minute, to: begin + 110 * minute },
+    ]
+    const upSince = begin + 110.1 * minute
+    const missingAt = (minutes: number) =>
+      missingNow(record, minute, { now: begin + minutes * minute, upSince, downtimes })
+    expect([110.2, 111, 111.3, 113.3].map(missingAt)).toEqual([21, 21, 22, 24])
+    const moment = { now: begin + 110.2 * minute, upSince, downtimes }
+    const nextAt = nextMissingAt(record, minute, moment)!
+    expect(missingNow(record, minute, { ...moment, now: nextAt })).toBe(42)
+    expect(missingNow(record, minute, { ...moment, now: nextAt - 1 })).toBe(41)
+  })
+
   it('counts a repeated value once, and a late one without an interval', () => {
     const record = streamOf([0, 1, 2, 2, 5, 3])
     expect(record.count).toBe(5)

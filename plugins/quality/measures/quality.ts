@@ -2,15 +2,15 @@
  * The quality of a stream at a moment: metrics with absolute and rated values, and its quality of service.
  * Pure. docs/guides/quality.md has the formulas and their sources.
  *
- * While a stream is silent, its missing values are counted by the clock: since its last commit, at the
- * earliest since the gateway began to listen. This count is not stored. When the next observation arrives,
+ * While a stream is silent, its missing values are counted by the clock since its last commit, while the
+ * gateway was up. This count is not stored. When the next observation arrives,
  * `stream-record.ts` counts the missing values from the times of both observations. `nextMissingAt` decides
  * when a silent stream is computed again; the timer is in `plugin.ts`.
  */
 import { dayMs, daySums } from './day-table.ts'
 import { punish, type Rating, ratedValue } from './rating.ts'
 import type { StreamMetadata } from './stream-metadata.ts'
-import { outageIntervals, type StreamRecord, tolerance } from './stream-record.ts'
+import { type Downtime, outageIntervals, type StreamRecord, tolerance } from './stream-record.ts'
 
 export interface Metric {
   readonly absolute?: number | undefined
@@ -45,14 +45,10 @@ export interface Quality {
   readonly availability?: number | undefined
 }
 
-/** @param upSince when the gateway began to listen, ms. */
-export function qualityOf(
-  record: StreamRecord,
-  metadata: StreamMetadata,
-  { now, upSince }: { readonly now: number; readonly upSince: number },
-): Quality {
+export function qualityOf(record: StreamRecord, metadata: StreamMetadata, moment: Moment): Quality {
+  const { now } = moment
   const { intervalMs } = metadata
-  const missing = missingNow(record, intervalMs, { now, upSince })
+  const missing = missingNow(record, intervalMs, moment)
   const day = intervalMs === undefined ? undefined : dayOf(record, intervalMs, missing)
   const hasValues = record.count > 0
   const silenced = (rating: Rating): number | undefined => ratedValue(punish(rating, missing))
@@ -88,11 +84,7 @@ export function qualityOf(
 }
 
 /** A number that is equal as long as all rated values are; cheap, to be asked with each observation. */
-export function ratedState(
-  record: StreamRecord,
-  { intervalMs }: StreamMetadata,
-  clock: { readonly now: number; readonly upSince: number },
-): number {
+export function ratedState(record: StreamRecord, { intervalMs }: StreamMetadata, clock: Moment): number {
   const missing = missingNow(record, intervalMs, clock)
   let state = record.plausibility + 1
   state = state * 17 + punish(record.completeness, missing) + 1
@@ -104,16 +96,38 @@ export function ratedState(
   )
 }
 
-/** Values missing by the clock: the first after 1.1 update intervals, each further one after one more. */
-export function missingNow(
-  { count, committedAt }: StreamRecord,
-  intervalMs: number | undefined,
-  { now, upSince }: { readonly now: number; readonly upSince: number },
-): number {
-  if (intervalMs === undefined || count === 0) return 0
-  const silentMs = now - Math.max(committedAt ?? upSince, upSince)
-  return Math.max(0, Math.floor(silentMs / intervalMs - tolerance + 1))
+/** A time and when the gateway was up before it, ms. */
+export interface Moment {
+  readonly now: number
+  /** When the gateway began to listen. */
+  readonly upSince: number
+  /** Oldest first. */
+  readonly downtimes?: readonly Downtime[]
 }
+
+/**
+ * Values missing by the clock. In each span during which the gateway was up: the first after 1.1 update
+ * intervals, each further one after one more.
+ */
+export function missingNow(record: StreamRecord, intervalMs: number | undefined, moment: Moment): number {
+  if (intervalMs === undefined || record.count === 0) return 0
+  const { missing, begin } = silenceOf(record, intervalMs, moment)
+  return missing + missingWithin(moment.now - begin, intervalMs)
+}
+
+/** Values missing before the present span during which the gateway is up, and its begin. */
+function silenceOf({ committedAt }: StreamRecord, intervalMs: number, { upSince, downtimes = [] }: Moment) {
+  let begin = committedAt ?? upSince
+  let missing = 0
+  for (let i = downtimes.findIndex(({ to }) => to > begin); i !== -1 && i < downtimes.length; i++) {
+    missing += missingWithin(downtimes[i]!.from - begin, intervalMs)
+    begin = downtimes[i]!.to
+  }
+  return { missing, begin: Math.max(begin, upSince) }
+}
+
+const missingWithin = (silentMs: number, intervalMs: number): number =>
+  Math.max(0, Math.floor(silentMs / intervalMs - tolerance + 1))
 
 /**
  * When the quality of a silent stream is to be computed next, ms: with each missing value, and from eight on
@@ -122,13 +136,13 @@ export function missingNow(
 export function nextMissingAt(
   record: StreamRecord,
   intervalMs: number | undefined,
-  clock: { readonly now: number; readonly upSince: number },
+  moment: Moment,
 ): number | undefined {
   if (intervalMs === undefined || record.count === 0) return undefined
-  const begin = Math.max(record.committedAt ?? clock.upSince, clock.upSince)
-  const missing = missingNow(record, intervalMs, clock)
+  const before = silenceOf(record, intervalMs, moment)
+  const missing = before.missing + missingWithin(moment.now - before.begin, intervalMs)
   const next = missing < 8 ? missing + 1 : missing * 2
-  return begin + (next - 1 + tolerance) * intervalMs
+  return before.begin + (next - before.missing - 1 + tolerance) * intervalMs
 }
 
 function dayOf(record: StreamRecord, intervalMs: number, missing: number) {

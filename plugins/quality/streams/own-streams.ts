@@ -12,6 +12,7 @@ import type { ChangesPort } from '#contract'
 import { sosa } from '#contract/vocabulary.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
+import type { Downtimes } from './downtimes.ts'
 import { followedTypes, type KnownStreams } from './known-streams.ts'
 import type { Stream } from './stream.ts'
 import { createStreamSaving, type StreamSaving, type StreamSavingPorts } from './stream-saving.ts'
@@ -22,10 +23,7 @@ export interface OwnStreamsPorts {
   readonly streams: KnownStreams
   readonly table: StreamStatements
   readonly journal: StreamSavingPorts['journal']
-  /** Spans during which the gateway was down; the reader adds the latest. */
-  readonly downtimes: Downtime[]
-  /** When this process began, ms. */
-  readonly startedAt: number
+  readonly downtimes: Downtimes
   readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
@@ -52,7 +50,6 @@ export function createOwnStreams({
   table,
   journal,
   downtimes,
-  startedAt,
   clock,
   log,
   signal,
@@ -60,7 +57,9 @@ export function createOwnStreams({
   let cursor: Cursor | undefined
   /** Streams whose saved records reach further than the cursor, since a kill interrupted a save. */
   const ahead = new Map<Stream, StoredStream>()
-  let lastCommitted = Number.POSITIVE_INFINITY
+  /** The log at the start. */
+  const beganAt = changes.position()
+  const lastCommitAt = changes.lastCommitAt()
   let progress = { isReading: false, entities: 0, observations: 0 }
   const streamLog = createStreamLog({
     changes,
@@ -70,7 +69,7 @@ export function createOwnStreams({
     read,
     observed(id, arrival) {
       if (arrival.committedAt < cursor!.countsFrom) return
-      noteDowntime(arrival.committedAt)
+      downtimes.noteCommit(arrival.committedAt)
       if (!streamLog.isPlaced(id) || arrival.n <= (aheadOf(id)?.position ?? 0)) return
       streams.observe(id, arrival)
     },
@@ -80,6 +79,8 @@ export function createOwnStreams({
     },
     taken({ through, at }) {
       cursor = { position: through, committed: at, countsFrom: cursor!.countsFrom }
+      downtimes.noteCommit(at)
+      if (through >= beganAt) downtimes.settle()
       for (const [stream, { position }] of ahead) if (position <= through) ahead.delete(stream)
       saving.attemptIfDue()
     },
@@ -131,24 +132,18 @@ export function createOwnStreams({
     ahead.clear()
     cursor = { position, committed: countsFrom - 1, countsFrom }
     progress = { ...progress, isReading: false }
+    downtimes.settle()
     await saving.now()
     log.info('quality.read', { streams: streams.size(), ...progress })
     return position
-  }
-
-  /** The gateway was down between the last commit of its former process and the start of this one. */
-  function noteDowntime(committed: number): void {
-    if (committed >= startedAt && lastCommitted < startedAt) {
-      downtimes.push({ from: lastCommitted, to: startedAt })
-      if (downtimes.length > limits.qualityDowntimesMax.value) downtimes.shift()
-    }
-    lastCommitted = Math.max(lastCommitted, committed)
   }
 
   async function restore(): Promise<number | undefined> {
     cursor = table.cursor()
     // The streams of an interrupted first save are read again.
     if (cursor === undefined) table.clear()
+    else downtimes.restore(table.downtimes(), [cursor.committed, table.aliveUntil(), lastCommitAt])
+    if (cursor === undefined || cursor.position >= beganAt) downtimes.settle()
     const stored = table.all()
     streams.restore(stored, table.observations())
     for (const [i, one] of stored.entries()) {
@@ -158,8 +153,6 @@ export function createOwnStreams({
       else streams.take(state.entity())
       if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
     }
-    lastCommitted = cursor?.committed ?? Number.POSITIVE_INFINITY
-    downtimes.push(...table.downtimes())
     return cursor?.position
   }
 

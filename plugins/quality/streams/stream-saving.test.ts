@@ -18,10 +18,12 @@ import { createMessageJournal, messageTables } from '#plugins/quality/sources/me
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
 import { runs } from '#test/kit/runs.ts'
 import { createConcordances } from './concordances.ts'
+import { createDowntimes } from './downtimes.ts'
 import { createKnownStreams, type KnownStreams } from './known-streams.ts'
 import { createOwnStreams } from './own-streams.ts'
 import { createStreamSaving } from './stream-saving.ts'
 import {
+  aliveColumn,
   createStreamStatements,
   reachColumns,
   type StreamStatements,
@@ -34,7 +36,7 @@ const streamId = (i: number): string => `urn:s:${i}`
 const observationId = (i: number): string => `urn:o:${i}`
 /** Before all observations. */
 const begin = Date.parse('2026-06-01T00:00:00Z')
-const tables = [[streamTables, messageTables, brokerTables].join('\n'), reachColumns]
+const tables = [[streamTables, messageTables, brokerTables].join('\n'), reachColumns, aliveColumn]
 
 let database = createPluginDatabase(tables)
 let monotonic = 0
@@ -184,6 +186,7 @@ async function run(log: GatewayLog, saveEvery: number, kill = noKill): Promise<v
   }
   const changes: ChangesPort = {
     position: () => log.written,
+    lastCommitAt: () => begin + log.written,
     entities: (behind, limit) => [...entities.values()].filter(({ rid }) => rid > behind).slice(0, limit),
     entity: (id) => entities.get(id),
     follow(from, follower) {
@@ -200,8 +203,7 @@ async function run(log: GatewayLog, saveEvery: number, kill = noKill): Promise<v
     streams,
     table: { ...table, rest },
     journal: createMessageJournal(database),
-    downtimes: [],
-    startedAt: begin,
+    downtimes: createDowntimes(begin),
     clock: clockAt(() => begin + log.written + 0.5),
     log: silent,
     signal,
@@ -244,7 +246,14 @@ function openStreams(count: number, isInterrupted = false) {
   }
   const journal = createMessageJournal(database)
   const clock = clockAt(() => begin)
-  const common = { table: { ...table, rest }, streams, journal, downtimes: [], clock, log: silent }
+  const common = {
+    table: { ...table, rest },
+    streams,
+    journal,
+    downtimes: createDowntimes(begin),
+    clock,
+    log: silent,
+  }
   return { streams, table, journal, common, pauses: () => pauses }
 }
 

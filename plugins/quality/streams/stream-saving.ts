@@ -6,7 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
+import type { Downtimes } from './downtimes.ts'
 import type { KnownStreams } from './known-streams.ts'
 import type { Cursor, SaveStep, StreamStatements } from './stream-statements.ts'
 
@@ -27,7 +27,7 @@ export interface StreamSavingPorts {
   /** Where the records are now; undefined while everything is read: then nothing is saved. */
   readonly cursor: () => Cursor | undefined
   readonly journal: CountedMessages
-  readonly downtimes: readonly Downtime[]
+  readonly downtimes: Pick<Downtimes, 'certain'>
   /** Saves more beside the streams. */
   readonly beside?: {
     /** Saved before the streams. */
@@ -91,7 +91,7 @@ export function createStreamSaving(ports: StreamSavingPorts): StreamSaving {
     left = state
     const steps = stepsOf(state)
     steps.push(() => {
-      table.end(reached, downtimes)
+      table.end(reached, downtimes.certain(), clock.now())
       return journal.saved(messages)
     })
     for (let from = 0; ; await table.rest()) {

@@ -34,6 +34,9 @@ export const reachColumns = `ALTER TABLE streams ADD COLUMN position INTEGER NOT
   ALTER TABLE streams ADD COLUMN committed INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE streams ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;`
 
+/** A later migration step. */
+export const aliveColumn = 'ALTER TABLE cursor ADD COLUMN alive INTEGER NOT NULL DEFAULT 0;'
+
 /** How far a record reaches. */
 export interface RecordReach {
   /** Log number. */
@@ -68,6 +71,8 @@ export type SaveStep = () => (() => void) | undefined
 
 export interface StreamStatements {
   readonly cursor: () => Cursor | undefined
+  /** When the last save ended, ms. */
+  readonly aliveUntil: () => number
   all(): readonly StoredStream[]
   /** Ids of observation entities, with the number of their stream. */
   observations(): readonly (readonly [id: string, n: number])[]
@@ -86,8 +91,8 @@ export interface StreamStatements {
   put(stream: Stream, reach: RecordReach): void
   /** @param n undefined for an observation entity that is not known any more. */
   place(observation: string, n: number | undefined): void
-  /** Ends a save. */
-  end(cursor: Cursor, downtimes: readonly Downtime[]): void
+  /** Ends a save. @param now ms. */
+  end(cursor: Cursor, downtimes: readonly Downtime[], now: number): void
   /** Yields between two transactions. */
   readonly rest: () => Promise<void>
 }
@@ -107,7 +112,7 @@ export function createStreamStatements(database: PluginDatabase, rows: RecordRow
   const removeObservations = database.prepare('DELETE FROM observations WHERE n = ?')
   const clearDowntimes = database.prepare('DELETE FROM downtimes')
   const putDowntime = database.prepare('INSERT INTO downtimes VALUES (?, ?)')
-  const putCursor = database.prepare('INSERT OR REPLACE INTO cursor VALUES (1, ?, ?, ?)')
+  const putCursor = database.prepare('INSERT OR REPLACE INTO cursor VALUES (1, ?, ?, ?, ?)')
   const messages = database.prepare('SELECT messages FROM streams WHERE id = ?').pluck()
   const take = database.transaction(
     (steps: readonly SaveStep[], from: number, isEnough: () => boolean): (() => void)[] => {
@@ -122,6 +127,7 @@ export function createStreamStatements(database: PluginDatabase, rows: RecordRow
       const row = database.prepare('SELECT position, committed, counts_from AS countsFrom FROM cursor').get()
       return row as Cursor | undefined
     },
+    aliveUntil: () => (database.prepare('SELECT alive FROM cursor').pluck().get() as number | undefined) ?? 0,
     all: () =>
       database
         .prepare('SELECT n, id, record, day, written, rare, position, committed FROM streams ORDER BY n')
@@ -154,10 +160,10 @@ export function createStreamStatements(database: PluginDatabase, rows: RecordRow
       if (n === undefined) removeObservation.run(observation)
       else putObservation.run(observation, n)
     },
-    end({ position, committed, countsFrom }, downtimes) {
+    end({ position, committed, countsFrom }, downtimes, now) {
       clearDowntimes.run()
       for (const { from, to } of downtimes) putDowntime.run(from, to)
-      putCursor.run(position, committed, countsFrom)
+      putCursor.run(position, committed, countsFrom, now)
     },
     rest: database.rest,
   } satisfies StreamStatements)

@@ -61,6 +61,27 @@ describe('the quality analyser', () => {
     }, patience)
   })
 
+  it('keeps the quality of a silent stream low through a kill and a restart', async () => {
+    await create('silent', 1)
+    await observe('silent', 20, Date.now())
+    const missing = async () => {
+      const { completeness } = (await site.stream('silent')).quality as { completeness: { absolute: number } }
+      return completeness.absolute
+    }
+    const ratedValues = async () => {
+      const answer = await client().get(`/quality/api/histories/${streamId('silent')}`)
+      return (answer.json() as { completeness: [number, number][] }).completeness.map(([, rated]) => rated)
+    }
+    await vi.waitFor(async () => expect((await ratedValues()).at(-1)).toBe(0), patience)
+    for (const again of [site.kill, site.restart]) {
+      const before = await missing()
+      await again()
+      await vi.waitFor(async () => expect(await missing()).toBeGreaterThan(before), patience)
+    }
+    const rated = await ratedValues()
+    expect(new Set(rated.slice(rated.indexOf(0)))).toEqual(new Set([0]))
+  })
+
   it('counts each observation once, through kills', async () => {
     await create('c', 3600)
     const begin = Date.now() - 100 * 3_600_000

@@ -1,0 +1,30 @@
+/**
+ * Streams that changed before the downtime of the gateway is known. They are rated when it is, in slices, so
+ * that no quality is written that takes the silence of a sensor for that of the gateway.
+ */
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { limits } from '#base/limits/limits.ts'
+import type { Stream } from './stream.ts'
+
+export interface EarlyStreams {
+  add(stream: Stream): void
+  delete(stream: Stream): void
+  /** Passes all streams on. */
+  pass(): Promise<void>
+}
+
+export function createEarlyStreams(changed: (stream: Stream) => void): EarlyStreams {
+  const streams = new Set<Stream>()
+  return Object.freeze({
+    add: (stream) => void streams.add(stream),
+    delete: (stream) => void streams.delete(stream),
+    async pass() {
+      let passed = 0
+      for (const stream of streams) {
+        streams.delete(stream)
+        changed(stream)
+        if (++passed % limits.clientReadPage.value === 0) await yieldToEventLoop()
+      }
+    },
+  } satisfies EarlyStreams)
+}
