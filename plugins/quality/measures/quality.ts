@@ -45,7 +45,7 @@ export interface Quality {
   readonly availability?: number | undefined
 }
 
-export function qualityOf(record: StreamRecord, metadata: StreamMetadata, moment: Moment): Quality {
+export function qualityOf(record: StreamRecord, metadata: StreamMetadata, moment: RatedMoment): Quality {
   const { now } = moment
   const { intervalMs } = metadata
   const missing = missingNow(record, intervalMs, moment)
@@ -84,7 +84,7 @@ export function qualityOf(record: StreamRecord, metadata: StreamMetadata, moment
 }
 
 /** A number that is equal as long as all rated values are; cheap, to be asked with each observation. */
-export function ratedState(record: StreamRecord, { intervalMs }: StreamMetadata, clock: Moment): number {
+export function ratedState(record: StreamRecord, { intervalMs }: StreamMetadata, clock: RatedMoment): number {
   const missing = missingNow(record, intervalMs, clock)
   let state = record.plausibility + 1
   state = state * 17 + punish(record.completeness, missing) + 1
@@ -97,7 +97,7 @@ export function ratedState(record: StreamRecord, { intervalMs }: StreamMetadata,
 }
 
 /** A time and when the gateway was up before it, ms. */
-export interface Moment {
+export interface RatedMoment {
   readonly now: number
   /** When the gateway began to listen. */
   readonly upSince: number
@@ -109,14 +109,22 @@ export interface Moment {
  * Values missing by the clock. In each span during which the gateway was up: the first after 1.1 update
  * intervals, each further one after one more.
  */
-export function missingNow(record: StreamRecord, intervalMs: number | undefined, moment: Moment): number {
+export function missingNow(
+  record: StreamRecord,
+  intervalMs: number | undefined,
+  moment: RatedMoment,
+): number {
   if (intervalMs === undefined || record.count === 0) return 0
   const { missing, begin } = silenceOf(record, intervalMs, moment)
   return missing + missingWithin(moment.now - begin, intervalMs)
 }
 
 /** Values missing before the present span during which the gateway is up, and its begin. */
-function silenceOf({ committedAt }: StreamRecord, intervalMs: number, { upSince, downtimes = [] }: Moment) {
+function silenceOf(
+  { committedAt }: StreamRecord,
+  intervalMs: number,
+  { upSince, downtimes = [] }: RatedMoment,
+) {
   let begin = committedAt ?? upSince
   let missing = 0
   for (let i = downtimes.findIndex(({ to }) => to > begin); i !== -1 && i < downtimes.length; i++) {
@@ -136,7 +144,7 @@ const missingWithin = (silentMs: number, intervalMs: number): number =>
 export function nextMissingAt(
   record: StreamRecord,
   intervalMs: number | undefined,
-  moment: Moment,
+  moment: RatedMoment,
 ): number | undefined {
   if (intervalMs === undefined || record.count === 0) return undefined
   const before = silenceOf(record, intervalMs, moment)

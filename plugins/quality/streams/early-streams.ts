@@ -1,6 +1,6 @@
 /**
- * Streams that changed before the downtime of the gateway is known. They are rated when it is, in slices, so
- * that no quality is written that takes the silence of a sensor for that of the gateway.
+ * Streams that changed before the downtime of the gateway is known. They are rated when it is, in slices. A
+ * quality that is rated before would take the silence of a sensor for that of the gateway.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
