@@ -3,7 +3,7 @@
  * the log, once. Records are saved with the log number every `limits.qualitySaveMs`; a restart counts the
  * rest of the log from there.
  */
-import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -111,26 +111,25 @@ export function createOwnStreams({
   }
 
   /**
-   * Reads what exists: all entities, and the observations of the last day or since the cursor. Commit times
-   * increase, so everything before `countsFrom` is in history, and the log has everything since.
+   * Reads what exists: all entities, and the observations of the last day or since the cursor, up to the last
+   * row of the log. The log has everything since; a commit may be on its way to the disk now.
    */
   async function read(): Promise<number> {
     await saving.settled()
     progress = { isReading: true, entities: 0, observations: 0 }
     const position = changes.position()
-    const countsFrom = clock.now()
-    await delay(limits.qualityGatherMs.value)
+    const committed = changes.lastCommitAt()
     await readEntities({ changes, types: followedTypes, signal }, streams.take, (entities) => {
       progress = { ...progress, entities: progress.entities + entities }
     })
-    const from = cursor === undefined ? countsFrom - dayMs : cursor.committed + 1
+    const from = cursor === undefined ? clock.now() - dayMs : cursor.committed + 1
     const begins = new Set([from, ...[...ahead.values()].map(({ committed }) => committed + 1)])
-    const bounds = [...[...begins].toSorted((a, b) => a - b), countsFrom]
+    const bounds = [...[...begins].toSorted((a, b) => a - b), committed + 1]
     for (const [i, to] of bounds.slice(1).entries()) await readHistory({ from: bounds[i]!, to })
     if (signal.aborted) return position
     streamLog.deleteMissing()
     ahead.clear()
-    cursor = { position, committed: countsFrom - 1, countsFrom }
+    cursor = { position, committed, countsFrom: committed }
     progress = { ...progress, isReading: false }
     downtimes.settle()
     await saving.now()

@@ -204,7 +204,7 @@ async function run(log: GatewayLog, saveEvery: number, kill = noKill): Promise<v
     table: { ...table, rest },
     journal: createMessageJournal(database),
     downtimes: createDowntimes(begin),
-    clock: clockAt(() => begin + log.written + 0.5),
+    clock: clockAt(() => begin + log.written + 5),
     log: silent,
     signal,
   })

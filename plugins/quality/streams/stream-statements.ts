@@ -53,7 +53,7 @@ export interface Cursor {
   readonly position: number
   /** Commit time of that row, ms. */
   readonly committed: number
-  /** Observations committed before this time, ms, were read from history and not from the log. */
+  /** Observations committed before this time, ms, do not count in the log: they were read from history. */
   readonly countsFrom: number
 }
 
