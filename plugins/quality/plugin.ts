@@ -151,7 +151,10 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
 
   /** Writes the quality of a stream, and waits for its next missing value. */
   function changed(stream: Stream): void {
-    if (!downtimes.isSettled()) return early.add(stream)
+    if (!downtimes.isSettled()) {
+      early.add(stream)
+      return
+    }
     writer.note(stream)
     const at = moment()
     const { intervalMs } = stream.metadata
