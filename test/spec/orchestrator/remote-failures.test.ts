@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { freePort } from '#test/kit/ports.ts'
@@ -93,6 +93,9 @@ beforeAll(async () => {
   gateway = await startGatewayInside(join(folder, 'gateway'), {
     NGSILD_BROKER_URL: `http://127.0.0.1:${port}`,
   })
+  await vi.waitFor(async () => {
+    expect((await gateway.get('/orchestrator/version')).status).toBe(200)
+  }, patience)
 })
 afterAll(async () => {
   await gateway.close()
@@ -101,10 +104,19 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** Ids of the entities that a subscription selects at the broker. */
+async function selected(id: string): Promise<unknown[]> {
+  const { entities } = (await site.get(`/ngsi-ld/v1/subscriptions/${id}`)).json() as {
+    entities: { id: string }[]
+  }
+  return entities.map((one) => one.id)
+}
+
 it('are sent for a fault, for its virtual sensor, and while the broker is away', async () => {
   const body = {
     type: 'Subscription',
     entities: [{ id: observation, type: `${iotStream}StreamObservation` }],
+    notification: { endpoint: { notifierInfo: [{ key: 'selvedge:onFailure', value: 'switch' }] } },
   }
   const id = (await gateway.ask('POST', path, { body, headers })).text
   await setState('fault')
@@ -122,7 +134,9 @@ it('are sent for a fault, for its virtual sensor, and while the broker is away',
       reason: 'fault',
       updates: first,
       alternatives: [{ stream: `${stream}:VS`, sensor: `${sensor}:VS`, isVirtual: true }],
+      switchedTo: { stream: `${stream}:VS`, entity: `${observation}:VS` },
     })
+  await expect.poll(() => selected(id), patience).toEqual([observation, `${observation}:VS`])
   await setState('normal')
   await expect
     .poll(() => notices(id), patience)
@@ -131,6 +145,7 @@ it('are sent for a fault, for its virtual sensor, and while the broker is away',
       { type: 'StreamFailure' },
       { type: 'StreamRecovery', failure: first, detail: 'normal' },
     ])
+  await expect.poll(() => selected(id), patience).toEqual([observation])
   await site.close()
   await expect
     .poll(async () => (await notices(id))[3], patience)

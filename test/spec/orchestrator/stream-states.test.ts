@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connectAsync, type MqttClient } from 'mqtt'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iotStream, patience } from './application-site.ts'
 
@@ -21,6 +21,9 @@ let mqtt: MqttClient
 
 beforeAll(async () => {
   gateway = await startGatewayInside(folder, { SELVEDGE_MQTT_PORT: '0' })
+  await vi.waitFor(async () => {
+    expect((await gateway.get('/orchestrator/version')).status).toBe(200)
+  }, patience)
   mqtt = await connectAsync(`mqtt://127.0.0.1:${gateway.mqttPort}`)
 })
 afterAll(async () => {

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { patience } from './application-site.ts'
@@ -19,6 +19,14 @@ const watched = {
   watchedAttributes: ['hasSimpleResult'],
 }
 let gateway: GatewayInside
+
+/** Starts the gateway, and waits for the orchestrator. */
+async function start(): Promise<void> {
+  gateway = await startGatewayInside(folder, env)
+  await vi.waitFor(async () => {
+    expect((await gateway.get('/orchestrator/version')).status).toBe(200)
+  }, patience)
+}
 
 const as = (client: string) => ({ 'Selvedge-Client': client })
 const post = (body: object, headers: Readonly<Record<string, string>> = as('a')) =>
@@ -48,7 +56,7 @@ const waiting = async (): Promise<number> => {
 
 beforeAll(async () => {
   setLimit('orchestratorCheckMs', 200)
-  gateway = await startGatewayInside(folder, env)
+  await start()
 })
 afterAll(async () => {
   await gateway.close()
@@ -112,7 +120,7 @@ it('restores a subscription that the broker lost, and has it after a restart', a
   await gateway.ask('DELETE', `/ngsi-ld/v1/subscriptions/${id}`)
   await expect.poll(async () => (await atBroker(id)).status, patience).toBe(200)
   await gateway.close()
-  gateway = await startGatewayInside(folder, env)
+  await start()
   expect((await post(watched, as('b'))).text).toBe(id)
   expect([await end(id), await end(id, 'b')]).toEqual([204, 204])
 })
