@@ -67,7 +67,7 @@ export async function runCampaign(kills: readonly Kill[], options: CampaignOptio
 }
 
 function createCampaign(folder: string, site: Site, options: CampaignOptions) {
-  const { dice, patienceMs = 25_000, slowness = 1, env: given = {}, tell = () => undefined } = options
+  const { dice, patienceMs = 100_000, slowness = 1, env: given = {}, tell = () => undefined } = options
   const rows = new Map<string, Row>()
   const complaints = new Set<string>()
   const startMs: number[] = []
@@ -127,7 +127,7 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
     const running = startSelvedge(['run'], {
       env: failpoint === '' ? env : { ...env, SELVEDGE_FAILPOINTS: failpoint },
     })
-    const after = kill.kind === 'start-instant' ? kill.afterMs : 10_000
+    const after = kill.kind === 'start-instant' ? kill.afterMs : patienceMs
     const isDead = await within(after, running.exited)
     if (!isDead && kill.kind === 'start') row.missed++
     await running.kill()

@@ -21,7 +21,7 @@ interface Fact {
 export async function unnoticedFacts(site: Site, gateway: GatewayProcess): Promise<string[]> {
   const texts = await textsAboutEvidence(site, gateway.httpUrl)
   const facts = makeUp(site)
-  texts.push(...(await judgeSite(site, gateway, { isAll: true, patienceMs: 500 })).map(asText))
+  texts.push(...(await judgeSite(site, gateway, { isAll: true, patienceMs: 3000 })).map(asText))
   const isNoticed = ({ words }: Fact): boolean =>
     texts.some((text) => words.every((word) => text.includes(word)))
   return [...facts, ...madeUpEvidence].filter((fact) => !isNoticed(fact)).map(({ name }) => name)

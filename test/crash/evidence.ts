@@ -71,11 +71,12 @@ export async function retainedAt(
   port: number,
   filter: string,
   isAll: (found: ReadonlyMap<string, string>) => boolean,
+  patienceMs: number,
 ): Promise<Map<string, string>> {
   const client = await connectRaw(port, 'onlooker')
   const found = new Map<string, string>()
   client.send(subscribePacket(1, [filter, 1]))
-  const deadline = performance.now() + 2000
+  const deadline = performance.now() + patienceMs
   do {
     client.send({ cmd: 'pingreq' })
     await taking(client, 'pingresp', (topic, payload) => void found.set(topic, payload))
@@ -101,13 +102,14 @@ export async function drainSession(
   port: number,
   take: (topic: string, payload: string) => void,
   isAll: () => boolean,
+  patienceMs: number,
 ): Promise<boolean> {
   const client = await connectRaw(port, sessionClient, { clean: false })
   if (!client.connack.sessionPresent) {
     client.end()
     return false
   }
-  const deadline = performance.now() + 5000
+  const deadline = performance.now() + patienceMs
   for (let isQuiet = false; !(isQuiet && isAll()) && performance.now() < deadline; await pause(10)) {
     isQuiet = true
     client.send({ cmd: 'pingreq' })
@@ -128,7 +130,7 @@ async function taking(
   take: (topic: string, payload: string) => void,
 ): Promise<void> {
   for (;;) {
-    const packet = await client.next(5000)
+    const packet = await client.next()
     if (packet.cmd === last) return
     if (packet.cmd !== 'publish') continue
     take(packet.topic, packet.payload.toString())

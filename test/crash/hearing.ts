@@ -23,14 +23,14 @@ const atOnce = 8
 export interface Scope {
   /** From the first message on, not only what is new. */
   readonly isAll: boolean
-  /** How long the subscriber is waited for. */
+  /** How long evidence is waited for that arrives later. */
   readonly patienceMs?: number
 }
 
 /** Rejects when the gateway dies meanwhile; nothing is settled then. */
 export async function judgeSite(site: Site, gateway: GatewayProcess, scope: Scope): Promise<Complaint[]> {
   const { ledger } = site
-  const { isAll, patienceMs = 20_000 } = scope
+  const { isAll, patienceMs = 100_000 } = scope
   const streams = isAll ? [...ledger.streams.values()] : freshStreams(site)
   const from = (one: Parameters<typeof firstFresh>[0]): number => (isAll ? 0 : firstFresh(one))
   const complaints: Complaint[] = []
@@ -42,8 +42,8 @@ export async function judgeSite(site: Site, gateway: GatewayProcess, scope: Scop
   await each(entities, async ([id, expectation]) => {
     complaints.push(...judgeEntity(id, expectation, await contentOf(gateway.httpUrl, id)))
   })
-  complaints.push(...(await judgeTopics(site, gateway.mqttPort)))
-  complaints.push(...(await judgeQueue(site, gateway.mqttPort, from)))
+  complaints.push(...(await judgeTopics(site, gateway.mqttPort, patienceMs)))
+  complaints.push(...(await judgeQueue(site, gateway.mqttPort, { from, patienceMs })))
   complaints.push(...(await judgeSubscriber(site, gateway, patienceMs)))
 
   for (const stream of streams) settle(stream)
@@ -58,18 +58,18 @@ async function judgeStream(url: string, stream: Stream, from: number): Promise<C
   return [...judgeHistory(stream, from, instances), ...judgeCurrent(stream, await currentOf(url, stream))]
 }
 
-async function judgeTopics({ ledger }: Site, port: number): Promise<Complaint[]> {
+async function judgeTopics({ ledger }: Site, port: number, patienceMs: number): Promise<Complaint[]> {
   const verdict = (seen: ReadonlyMap<string, string>): Complaint[] =>
     ledger.topics
       .filter(({ retain }) => retain)
       .flatMap((topic) => judgeRetained(topic, seen.get(topic.name)))
-  return verdict(await retainedAt(port, retainedFilter, (seen) => verdict(seen).length === 0))
+  return verdict(await retainedAt(port, retainedFilter, (seen) => verdict(seen).length === 0, patienceMs))
 }
 
 async function judgeQueue(
   { ledger, kept }: Site,
   port: number,
-  from: (topic: Parameters<typeof firstFresh>[0]) => number,
+  { from, patienceMs }: { from: (topic: Parameters<typeof firstFresh>[0]) => number; patienceMs: number },
 ): Promise<Complaint[]> {
   const topics = ledger.topics.filter(({ retain }) => !retain)
   const verdict = (): Complaint[] =>
@@ -82,6 +82,7 @@ async function judgeQueue(
       else payloads.push(payload)
     },
     () => verdict().every(({ fault }) => fault !== 'lost'),
+    patienceMs,
   )
   return isThere ? verdict() : [{ fault: 'lost', text: 'the persistent session is gone' }]
 }

@@ -151,7 +151,7 @@ async function judge({ streams, topics }: Feed, life: Life): Promise<Complaint[]
   }
   const verdict = (seen: ReadonlyMap<string, string>): Complaint[] =>
     topics.flatMap((topic) => judgeRetained(topic, seen.get(topic.name)))
-  const seen = await retainedAt(life.mqttPort, 'note/#', (found) => verdict(found).length === 0)
+  const seen = await retainedAt(life.mqttPort, 'note/#', (found) => verdict(found).length === 0, 100_000)
   return [...complaints, ...verdict(seen)]
 }
 
