@@ -124,7 +124,7 @@ it('the index equals the broker', async () => {
         expect((await site.register()).status).toBe(201)
         for (const step of sequence) await site.do(step)
         await vi.waitFor(async () => expect(await site.indexed()).toEqual(await site.of()), {
-          timeout: 60_000,
+          timeout: 100_000,
           interval: 300,
         })
       } finally {

@@ -71,15 +71,12 @@ it('recovers when a notification arrives', async () => {
   await broker.close()
   broker = await startBroker(port, true)
   await broker.send('POST', '/ngsi-ld/v1/entities', stream(2))
-  await vi.waitFor(
-    async () => {
-      const now = await registration()
-      expect(now).toMatchObject({ state: 'following', isAged: false })
-      expect(now).not.toHaveProperty('reason')
-      expect(now).not.toHaveProperty('undeliveredAt')
-    },
-    { ...patience, timeout: 90_000 },
-  )
+  await vi.waitFor(async () => {
+    const now = await registration()
+    expect(now).toMatchObject({ state: 'following', isAged: false })
+    expect(now).not.toHaveProperty('reason')
+    expect(now).not.toHaveProperty('undeliveredAt')
+  }, patience)
   expect(await warning()).toBeUndefined()
   expect(await degraded()).not.toContain('callbackUrl')
   expect((await index.get(query)).json()).toHaveLength(2)

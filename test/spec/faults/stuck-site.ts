@@ -8,7 +8,7 @@ import { expect, vi } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 
-export const patience = { interval: 100, timeout: 60_000 }
+export const patience = { interval: 100 }
 const verdicts = 'https://w3id.org/iot/fd/'
 const selvedge = 'urn:selvedge:ns:'
 

@@ -11,7 +11,7 @@ export const watched = `${sosa}hasSimpleResult`
 export const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
 
 /** What a test waits for may take a busy machine long. */
-export const patience = { interval: 50, timeout: 90_000 }
+export const patience = { interval: 50 }
 
 export const observationId = (name: string): string => `urn:ngsi-ld:StreamObservation:${name}`
 

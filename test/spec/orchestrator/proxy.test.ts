@@ -117,14 +117,11 @@ describe('the orchestrator of this gateway', () => {
       [b, 2],
     ] as const)
       await own.send('POST', entities, { id, type: 'Ranked', level: property(value) })
-    const ranked = await vi.waitFor(
-      async () => {
-        const answer = await own.get(`${entities}?type=Ranked&rankWeights%5Blevel%5D=1&options=keyValues`)
-        expect(answer.json()).toHaveLength(2)
-        return answer.json() as { id: string }[]
-      },
-      { timeout: 60_000 },
-    )
+    const ranked = await vi.waitFor(async () => {
+      const answer = await own.get(`${entities}?type=Ranked&rankWeights%5Blevel%5D=1&options=keyValues`)
+      expect(answer.json()).toHaveLength(2)
+      return answer.json() as { id: string }[]
+    })
     expect(ranked.map(({ id }) => id)).toEqual([b, a])
     expect(JSON.stringify(ranked)).toContain('rankScore')
     const plain = await own.get(`${entities}?type=Ranked&options=keyValues`)

@@ -45,7 +45,7 @@ describePeer('redis-server', 'the orchestrator with Redis', (path) => {
     const url = `redis://127.0.0.1:${redis.port}`
     const store = openRedisStore({ url, passwordFile: wrong }, () => undefined, log)
     try {
-      await vi.waitFor(() => expect(store.failure()).toContain('WRONGPASS'), { timeout: 60_000 })
+      await vi.waitFor(() => expect(store.failure()).toContain('WRONGPASS'))
       store.set('selvedge::cache:x', 'y')
       expect(await store.get('selvedge::cache:x')).toBeUndefined()
       expect(lines.join('')).not.toContain('guess')
@@ -74,24 +74,18 @@ describePeer('redis-server', 'the orchestrator with Redis', (path) => {
       await others.set('mine', '1')
       const id = freshId()
       await gateway.send('POST', entities, { id, type: 'Copied', a: property(1) })
-      await vi.waitFor(async () => expect(await complaints()).not.toContain('Redis'), { timeout: 60_000 })
+      await vi.waitFor(async () => expect(await complaints()).not.toContain('Redis'))
       await gateway.get(`${entities}/${id}`, { 'Selvedge-Client': 'app' })
-      const caches = await vi.waitFor(
-        async () => {
-          const keys = await others.keys('selvedge::cache:*')
-          expect(keys.length).toBeGreaterThan(0)
-          return keys
-        },
-        { timeout: 60_000 },
-      )
+      const caches = await vi.waitFor(async () => {
+        const keys = await others.keys('selvedge::cache:*')
+        expect(keys.length).toBeGreaterThan(0)
+        return keys
+      })
       expect(await others.pTTL(caches[0]!)).toBeGreaterThan(0)
-      await vi.waitFor(
-        async () => {
-          const copy = await others.get('selvedge::client:app')
-          expect(JSON.parse(copy ?? '{}')).toMatchObject({ client: 'app', requests: 1 })
-        },
-        { timeout: 60_000 },
-      )
+      await vi.waitFor(async () => {
+        const copy = await others.get('selvedge::client:app')
+        expect(JSON.parse(copy ?? '{}')).toMatchObject({ client: 'app', requests: 1 })
+      })
       const keys = await others.keys('*')
       expect(keys.filter((key) => !key.startsWith('selvedge:'))).toEqual(['mine'])
       expect(await others.get('mine')).toBe('1')
@@ -135,20 +129,16 @@ describePeer('redis-server', 'the orchestrator with Redis', (path) => {
     const subscription = await subscribe('a')
     await gateway.send('POST', entities, { id, type: 'Copied', a: property(1) })
     await redis.kill('SIGKILL')
-    await vi.waitFor(async () => expect(await complaints()).toContain('Redis cannot be reached'), {
-      timeout: 60_000,
-    })
+    await vi.waitFor(async () => expect(await complaints()).toContain('Redis cannot be reached'))
     expect((await gateway.get(`${entities}/${id}`)).status).toBe(200)
     const again = await gateway.get(`${entities}/${id}`)
     expect([again.status, again.headers['cache-status']]).toEqual([200, 'selvedge-orchestrator; hit'])
     await redis.start()
-    await vi.waitFor(async () => expect(await complaints()).not.toContain('Redis'), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await complaints()).not.toContain('Redis'))
     const others = client()
     await others.connect()
     try {
-      await vi.waitFor(async () => expect(await others.get('selvedge::client:app')).toContain('"app"'), {
-        timeout: 60_000,
-      })
+      await vi.waitFor(async () => expect(await others.get('selvedge::client:app')).toContain('"app"'))
       await vi.waitFor(async () =>
         expect(await others.exists(`selvedge::subscription:${subscription}`)).toBe(1),
       )

@@ -56,7 +56,7 @@ const subscribe = async (entity: object): Promise<string> => {
 async function notices(id: string, count: number): Promise<Notice[]> {
   const answer = await fetch(`${site.gateway().httpUrl}${path}/${id}/notifications`, {
     headers: { ...headers, Accept: 'text/event-stream' },
-    signal: AbortSignal.timeout(patience.timeout),
+    signal: AbortSignal.timeout(100_000),
   })
   expect(answer.status).toBe(200)
   let text = ''

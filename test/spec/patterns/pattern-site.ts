@@ -7,7 +7,7 @@ import type { HttpClient } from '#test/kit/http-gateway.ts'
 
 export const sosa = 'http://www.w3.org/ns/sosa/'
 export const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
-export const patience = { interval: 100, timeout: 60_000 }
+export const patience = { interval: 100 }
 
 export const value = (given: unknown, more: object = {}) => ({ type: 'Property', value: given, ...more })
 export const to = (object: string) => ({ type: 'Relationship', object })

@@ -14,7 +14,7 @@ import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 const sosa = 'http://www.w3.org/ns/sosa/'
 const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-training-'))
-const patience = { interval: 100, timeout: 60_000 }
+const patience = { interval: 100 }
 const hourMs = 3_600_000
 const firstDay = Date.UTC(2026, 2, 2)
 const dayCount = 20

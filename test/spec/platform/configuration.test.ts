@@ -51,7 +51,7 @@ prove('Configuration', {
   },
 
   async ngsiAddress() {
-    await vi.waitFor(async () => expect(await endpoints()).toHaveLength(6), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await endpoints()).toHaveLength(6))
   },
 
   async seHost() {

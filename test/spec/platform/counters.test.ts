@@ -138,5 +138,5 @@ it.each(rows)('%s is counted', async (_, act, expected) => {
       counted.map((name) => [name, after[name]! - before[name]!]).filter(([, value]) => value !== 0),
     )
   }
-  await expect.poll(added, { timeout: 30_000 }).toEqual(expected)
+  await expect.poll(added).toEqual(expected)
 })

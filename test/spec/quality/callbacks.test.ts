@@ -32,7 +32,7 @@ beforeAll(async () => {
   for (const path of ['/quality/status', '/faults/monitoring/status'])
     await vi.waitFor(async () => expect((await client().get(path, bearer())).status).toBe(200), {
       interval: 100,
-      timeout: 60_000,
+      timeout: 100_000,
     })
 })
 afterAll(async () => {
@@ -86,7 +86,7 @@ describe('the callback', () => {
       const answer = await send('/callback', bodyOf(entity))
       expect([answer.status, answer.text]).toEqual([200, 'OK'])
     }
-    await vi.waitFor(async () => expect(await count(name)).toBe(1), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await count(name)).toBe(1))
   })
 
   it('takes keyValues, with short names of the platform, at the address of the original component', async () => {
@@ -101,7 +101,7 @@ describe('the callback', () => {
       },
     ]
     expect((await send('/semanticenrichment/callback', entities)).status).toBe(200)
-    await vi.waitFor(async () => expect(await count('plain')).toBe(1), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await count('plain')).toBe(1))
     const sent = await client().get(
       '/ngsi-ld/v1/entities/urn:ngsi-ld:StreamObservation:plain?options=keyValues',
       bearer(),
@@ -184,7 +184,7 @@ describe('the list of subscriptions', () => {
     }
 
   it('has those of the analyser, and those created here, which can be deleted', async () => {
-    await vi.waitFor(async () => expect((await list()).count).toBe(6), { timeout: 60_000 })
+    await vi.waitFor(async () => expect((await list()).count).toBe(6))
     const made = await send('/api/subscriptions', { types: ['Platform', 'urn:x:Other'] })
     expect(made.status).toBe(201)
     const row = made.json() as { id: string }

@@ -14,7 +14,7 @@ const [sensor, stream, observation] = ['Sensor', 'IotStream', 'StreamObservation
   (kind) => `urn:ngsi-ld:${kind}:replica`,
 ) as [string, string, string]
 const quality = `urn:ngsi-ld:QoI:${stream}`
-const patience = { interval: 100, timeout: 60_000 }
+const patience = { interval: 100 }
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-quality-replica-'))
 let site: GatewayProcess
 let hub: GatewayProcess

@@ -7,7 +7,7 @@ import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 
 /** What a test waits for may take a busy machine long. */
-export const patience = { interval: 100, timeout: 60_000 }
+export const patience = { interval: 100 }
 
 export const sosa = 'http://www.w3.org/ns/sosa/'
 export const iotStream = 'http://purl.org/iot/ontology/iot-stream#'

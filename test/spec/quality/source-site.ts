@@ -9,7 +9,7 @@ const qoi = 'https://w3id.org/iot/qoi#'
 const sosa = 'http://www.w3.org/ns/sosa/'
 
 /** What a test waits for may take a busy machine long. */
-export const patience = { interval: 100, timeout: 60_000 }
+export const patience = { interval: 100 }
 
 const value = (given: unknown) => ({ type: 'Property', value: given })
 const to = (object: string) => ({ type: 'Relationship', object })

@@ -370,7 +370,7 @@ describe('an operator', () => {
           `selvedge_uplink_refused_waiting ${count}`,
         ].every((line) => text.includes(`\n${line}\n`))
       }
-      await expect.poll(counted, { timeout: 30_000 }).toBe(true)
+      await expect.poll(counted).toBe(true)
       expect((await said('queue', 'ls', '--limit', '1')).stdout).toMatch(/\n1 of [2-9]\n$/)
       expect(await said('queue', 'ls', '--limit', '0')).toMatchObject({
         code: 64,

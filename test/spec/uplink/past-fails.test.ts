@@ -98,7 +98,7 @@ describe('an uplink to a centre that fails on histories', () => {
 
       delete failing[`${v1}/temporal`]
       await vi.waitFor(async () => expect(await levels(hub)).toEqual(await levels(site)), {
-        timeout: 90_000,
+        timeout: 100_000,
         interval: 200,
       })
       expect((await status())['historyTrouble']).toBeUndefined()

@@ -12,7 +12,7 @@ export const qoi = 'https://w3id.org/iot/qoi#'
 const rdfs = 'http://www.w3.org/2000/01/rdf-schema#'
 
 export const slotMs = 600_000
-export const patience = { interval: 50, timeout: 60_000 }
+export const patience = { interval: 50 }
 
 export const idOf = (kind: string, name: string): string => `urn:ngsi-ld:${kind}:${name}`
 const to = (object: string) => ({ type: 'Relationship', object })
