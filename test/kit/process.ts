@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { quietPlugins } from './quiet-plugins.ts'
 
 /** What a quiet machine does at once may take a busy one so long; each wait ends with what it waits for. */
-const patienceMs = 60_000
+const patienceMs = 200_000
 const selvedge = new URL('../../bin/selvedge', import.meta.url).pathname
 
 export interface Exit {

@@ -166,7 +166,7 @@ async function switches(action: string, state: string): Promise<void> {
     const answer = await client.get(`/api/${action}/?sensorID=${sensorID}`)
     expect(answer.status).toBe(200)
     expect(answer.json()).toMatchObject({ status: 'ok', success: true, data: { sensorID, state } })
-  }, 60_000)
+  })
 }
 
 const rankScore = 'http://iotcrawler.eu/rankScore'

@@ -168,6 +168,6 @@ prove('Events', {
         await client.get(`/ngsi-ld/v1/entities?type=${encodeURIComponent('urn:selvedge:ns:Fault')}`)
       ).json()
       expect(faults).toMatchObject([{ 'urn:selvedge:ns:stream': { object: id } }])
-    }, 60_000)
+    })
   },
 })
