@@ -70,7 +70,7 @@ export function createBacklogMeasure(
     portions: readonly Portion[],
     volumes: readonly Volume[],
   ): Amount & { readonly dropped: number } {
-    return weigh(portions, volumes, thinMs).reduce(
+    const sums = weigh(portions, volumes, thinMs).reduce(
       (sum, { amounts, level }) => ({
         observations: sum.observations + amounts[level].observations,
         bytes: sum.bytes + amounts[level].bytes,
@@ -78,6 +78,11 @@ export function createBacklogMeasure(
       }),
       { observations: 0, bytes: 0, dropped: 0 },
     )
+    return {
+      observations: Math.round(sums.observations),
+      bytes: Math.round(sums.bytes),
+      dropped: Math.round(sums.dropped),
+    }
   }
 
   function measured(oldest: number | undefined): BacklogSize {

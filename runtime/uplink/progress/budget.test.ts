@@ -50,6 +50,16 @@ describe('the budget of a backlog', () => {
     ])
   })
 
+  it('also counts observations that are fewer than the portions', () => {
+    const parts = cutPortion({ from: 0, to: hour, level: 'full' }, 64, 1000)
+    const few = { from: 0, to: hour, observations: 11, bytes: 33, isNumeric: true, observedMs: hour }
+    const weighed = weigh(parts, [few], minute)
+    expect(withinBudget(weighed, { ...none, observations: 11 })).toEqual(parts)
+    const levels = withinBudget(weighed, { ...none, observations: 1 }).map(({ level }) => level)
+    expect(levels.filter((level) => level === 'numberless').length).toBeGreaterThan(50)
+    expect(levels.at(-1)).not.toBe('numberless')
+  })
+
   it('leaves the span being sent alone', () => {
     expect(
       withinBudget(weighed, { ...none, observations: 0 }, 2)

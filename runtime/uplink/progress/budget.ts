@@ -50,11 +50,13 @@ export function withinBudget(all: readonly Weighed[], budget: Budget, fixed = 0)
     sum.observations += sign * amounts[level].observations
     sum.bytes += sign * amounts[level].bytes
   }
+  // The amounts of portions may be fractions, whose sum is not exact.
+  const fits = (): boolean =>
+    Math.round(sum.bytes) <= budget.bytes && Math.round(sum.observations) <= budget.observations
   for (const one of portions) add(one, 1)
   for (const level of levels.slice(1)) {
     for (const one of portions.slice(fixed)) {
-      if (sum.bytes <= budget.bytes && sum.observations <= budget.observations)
-        return portions.map(withoutAmounts)
+      if (fits()) return portions.map(withoutAmounts)
       if (levels.indexOf(one.level) >= levels.indexOf(level)) continue
       add(one, -1)
       one.level = level
@@ -124,7 +126,10 @@ function firstBehind(portions: readonly Portion[], at: number): number {
   return low
 }
 
-/** Sizes of portions at each level, assuming that volumes are spread evenly over their time. */
+/**
+ * Sizes of portions at each level, assuming that volumes are spread evenly over their time. A short portion may
+ * have a fraction of an observation.
+ */
 export function weigh(
   portions: readonly Portion[],
   volumes: Iterable<Volume>,
@@ -150,19 +155,15 @@ export function weigh(
       sum[5]! += whole * each
     }
   }
-  const amount = (observations: number, bytes: number): Amount => ({
-    observations: Math.round(observations),
-    bytes: Math.round(bytes),
-  })
   return portions.map((portion, i) => {
     const sum = sums[i]!
     return {
       ...portion,
       amounts: {
-        full: amount(sum[0]!, sum[1]!),
-        thinned: amount(sum[2]!, sum[3]!),
-        numberless: amount(sum[4]!, sum[5]!),
-        bare: amount(0, 0),
+        full: { observations: sum[0]!, bytes: sum[1]! },
+        thinned: { observations: sum[2]!, bytes: sum[3]! },
+        numberless: { observations: sum[4]!, bytes: sum[5]! },
+        bare: { observations: 0, bytes: 0 },
       },
     }
   })

@@ -5,7 +5,7 @@
  * that many streams do not stall the event loop.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { ChangeFeed } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, FollowedStream } from '#broker/changes/change-feed.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 
 /**
@@ -21,9 +21,8 @@ export function createSelectedStreams(
   if (selection.takesAll) return () => () => true
   const known = new Map<number, { readonly is: boolean; readonly at: number }>()
 
-  function isSelected(s: number): boolean {
-    const stream = streamOf(s)
-    if (stream === undefined || !selection.takesAttribute(stream.name)) return false
+  function isSelected(stream: FollowedStream): boolean {
+    if (!selection.takesAttribute(stream.name)) return false
     const { id, type, rid } = stream
     return selection.takes((selection.dependsOnValues && lastState(rid)) || { id, type })
   }
@@ -35,7 +34,10 @@ export function createSelectedStreams(
       const before = known.get(s)
       const isKnown = before !== undefined && now - before.at < limits.uplinkRateMs.value
       if (isKnown || left-- <= 0) return before?.is === true
-      const is = isSelected(s)
+      const stream = streamOf(s)
+      // A stream that is being created will be known at the next check.
+      if (stream === undefined) return false
+      const is = isSelected(stream)
       known.delete(s)
       known.set(s, { is, at: now })
       if (known.size > limits.uplinkStreamsKnownMax.value) known.delete(known.keys().next().value!)
