@@ -121,7 +121,7 @@ export function createNeighbourSite(
     async messages(id: string, isLast: (one: Message) => boolean): Promise<Message[]> {
       const answer = await fetch(`${site.gateway().httpUrl}${path}/${id}/notifications`, {
         headers: { ...headers, Accept: 'text/event-stream' },
-        signal: AbortSignal.timeout(patience.timeout),
+        signal: AbortSignal.timeout(100_000),
       })
       expect(answer.status).toBe(200)
       let text = ''
