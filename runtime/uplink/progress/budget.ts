@@ -127,8 +127,8 @@ function firstBehind(portions: readonly Portion[], at: number): number {
 }
 
 /**
- * Sizes of portions at each level, assuming that volumes are spread evenly over their time. A short portion may
- * have a fraction of an observation.
+ * Sizes of portions at each level, assuming that volumes are spread evenly over their time. A short portion
+ * may have a fraction of an observation.
  */
 export function weigh(
   portions: readonly Portion[],
