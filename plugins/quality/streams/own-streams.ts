@@ -7,7 +7,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { createStreamLog, readEntities } from '#client/streams/stream-log.ts'
+import { createStreamLog, type LoggedObservation, readEntities } from '#client/streams/stream-log.ts'
 import type { ChangesPort } from '#contract'
 import { sosa } from '#contract/vocabulary.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
@@ -57,6 +57,8 @@ export function createOwnStreams({
   let cursor: Cursor | undefined
   /** Streams whose saved records reach further than the cursor, since a kill interrupted a save. */
   const ahead = new Map<Stream, StoredStream>()
+  /** Values of observation entities without a known stream. */
+  const waiting = new Map<string, LoggedObservation[]>()
   /** The log at the start. */
   const beganAt = changes.position()
   const lastCommitAt = changes.lastCommitAt()
@@ -70,8 +72,8 @@ export function createOwnStreams({
     observed(id, arrival) {
       if (arrival.committedAt < cursor!.countsFrom) return
       downtimes.noteCommit(arrival.committedAt)
-      if (!streamLog.isPlaced(id) || arrival.n <= (aheadOf(id)?.position ?? 0)) return
-      streams.observe(id, arrival)
+      if (streamLog.isPlaced(id)) count(id, arrival)
+      else wait(id, arrival)
     },
     untimed(id, arrival) {
       if (arrival.committedAt !== undefined && arrival.committedAt >= cursor!.countsFrom)
@@ -79,6 +81,11 @@ export function createOwnStreams({
     },
     taken({ through, at }) {
       cursor = { position: through, committed: at, countsFrom: cursor!.countsFrom }
+      for (const [id, arrivals] of waiting) {
+        if (streams.observedBy(id) === undefined) continue
+        waiting.delete(id)
+        for (const arrival of arrivals) count(id, arrival)
+      }
       downtimes.noteCommit(at)
       if (through >= beganAt) downtimes.settle()
       for (const [stream, { position }] of ahead) if (position <= through) ahead.delete(stream)
@@ -95,6 +102,19 @@ export function createOwnStreams({
     clock,
     log,
   })
+
+  function count(id: string, arrival: LoggedObservation): void {
+    if (arrival.n > (aheadOf(id)?.position ?? 0)) streams.observe(id, arrival)
+  }
+
+  /** An uplink may bring a value before the entity names its stream. */
+  function wait(id: string, arrival: LoggedObservation): void {
+    const arrivals = waiting.get(id) ?? []
+    waiting.set(id, arrivals)
+    arrivals.push(arrival)
+    if (arrivals.length > limits.qualityWaitingValues.value) arrivals.shift()
+    if (waiting.size > limits.qualityWaitingMax.value) waiting.delete(waiting.keys().next().value!)
+  }
 
   const aheadOf = (observationId: string): StoredStream | undefined =>
     ahead.size === 0 ? undefined : ahead.get(streams.observedBy(observationId)!)

@@ -31,6 +31,10 @@ export const qualityLimits = {
   qualityReceiveMs: limit(5, 'ms'),
   /** Records in memory only; a restart counts the log since then again. Beyond it: saved. */
   qualitySaveMs: limit(60_000, 'ms'),
+  /** Observation entities whose values wait until their stream is known. Beyond it: the oldest is dropped. */
+  qualityWaitingMax: limit(1_000, 'entities'),
+  /** Values of each that wait. Beyond it: the oldest is dropped. */
+  qualityWaitingValues: limit(32, 'values'),
   /** Rows saved without yielding. Beyond it: the next turn of the event loop. */
   qualitySaveSliceMs: limit(10, 'ms'),
   /** Precision of the timers of silent streams and of delayed writes. Beyond it: the next tick. */
