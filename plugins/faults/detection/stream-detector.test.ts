@@ -187,6 +187,15 @@ describe('a saved detector', () => {
     expect(likelihoods(restored)).toEqual(likelihoods(unbroken))
   })
 
+  it('rejects a state of another version or shape', () => {
+    const saved = createStreamDetector(profile).saved()
+    for (const wrong of [
+      { ...saved, version: 1 },
+      { ...saved, leaves: [] },
+    ])
+      expect(() => createStreamDetector(profile, wrong)).toThrow('another version or shape')
+  })
+
   it('goes on with the same verdicts at every sample of a fault', () => {
     const samples = [...sticking(varying(110), 12), ...varying(160).slice(122)]
     const whole = judged(samples)

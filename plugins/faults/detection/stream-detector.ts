@@ -97,7 +97,7 @@ export interface Recall {
 export type SilentMoment = StreamMoment & Pick<StreamSample, 'neighbour'>
 
 /** Version of the saved form; increases when a rule changes its state. */
-const version = 2
+export const savedVersion = 2
 
 const createDetectorState = () => ({
   times: createTimesState(),
@@ -138,13 +138,15 @@ function chainOptions({ intervalMs, periodMs, choose }: DetectionProfile): Chain
   return { choose, periodSlots: Math.round(periodMs / intervalMs) }
 }
 
-/** The saved state; a fresh one if there is none or if it is of another version. */
+/** @throws for a saved state of another version or shape */
 function restored(saved: JsonObject | undefined): DetectorState {
   const state = createDetectorState()
-  const isRead = saved?.['version'] === version && unpack(state, saved['leaves'])
-  return isRead ? state : createDetectorState()
+  if (saved === undefined || (saved['version'] === savedVersion && unpack(state, saved['leaves'])))
+    return state
+  throw new Error('the saved state of the detector has another version or shape')
 }
 
+/** @throws for a saved state of another version or shape */
 export function createStreamDetector(profile: DetectionProfile, saved?: JsonObject): StreamDetector {
   const { settings } = profile
   const state = restored(saved)
@@ -338,6 +340,6 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
         ? undefined
         : estimateAt(state.recovery, { time, neighbour }, interval()),
     intervalMs: interval,
-    saved: () => ({ version, leaves: packedState(state) }),
+    saved: () => ({ version: savedVersion, leaves: packedState(state) }),
   })
 }

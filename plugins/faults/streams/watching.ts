@@ -11,7 +11,11 @@ import type { Json, PastValue } from '#contract'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { ApproachChooser } from '#plugins/faults/anomalies/approach-chooser.ts'
 import { defaultDetectionSettings } from '#plugins/faults/detection/detection-settings.ts'
-import { createStreamDetector, type DetectionProfile } from '#plugins/faults/detection/stream-detector.ts'
+import {
+  createStreamDetector,
+  type DetectionProfile,
+  savedVersion,
+} from '#plugins/faults/detection/stream-detector.ts'
 import { type ArrivedSample, type FaultStream, isWatched } from './fault-stream.ts'
 import type { Judging } from './judging.ts'
 import type { ModelOpinions } from './model-opinions.ts'
@@ -203,7 +207,7 @@ export function createWatching({
   return Object.freeze({
     begin(stream, saved) {
       if (!isWatched(stream)) return
-      if (saved === undefined) return beginAnew(stream)
+      if (saved?.['version'] !== savedVersion) return beginAnew(stream)
       try {
         restore(stream, saved)
         opinions.resume(stream)
@@ -225,7 +229,7 @@ export function createWatching({
       if (record.isStopped) return
       if (metadata.isExempt) {
         if (!before.isExempt) drop(stream)
-      } else if (before.isExempt) enqueue(stream)
+      } else if (before.isExempt) beginAnew(stream)
       else if (detector !== undefined && isOther(metadata, before)) restore(stream, detector.saved())
     },
     stop(stream) {

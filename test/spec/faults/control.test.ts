@@ -161,6 +161,7 @@ describe('a stream whose sensor opts out', () => {
     await vi.waitFor(async () => expect(await site.state('c')).toBe('fault'), patience)
     expect(await site.faults('b')).toEqual([])
     await set(1)
+    await vi.waitFor(async () => expect(await site.state('b')).toBe('normal'), patience)
     await site.publish('b', [...varying(130, 10), ...equal(140, 25)])
     await vi.waitFor(async () => expect(await site.state('b')).toBe('fault'), patience)
     expect((await site.entity(streamId('b'))).id).toBe(streamId('b'))
