@@ -3,6 +3,7 @@
  * so a replayed feed gets the verdicts of a live one. Pure: no clock, no I/O; the whole state is one JSON
  * object.
  */
+import { GatewayError } from '#base/register/errors.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { type ChainOptions, createAnomalyChain } from '#plugins/faults/anomalies/anomaly-chain.ts'
 import type { Approach, ChooseApproach } from '#plugins/faults/anomalies/approach.ts'
@@ -143,7 +144,7 @@ function restored(saved: JsonObject | undefined): DetectorState {
   const state = createDetectorState()
   if (saved === undefined || (saved['version'] === savedVersion && unpack(state, saved['leaves'])))
     return state
-  throw new Error('the saved state of the detector has another version or shape')
+  throw new GatewayError('store.failed', 'the saved state of the detector has another version or shape')
 }
 
 /** @throws for a saved state of another version or shape */
