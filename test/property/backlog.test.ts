@@ -163,7 +163,7 @@ it('stores every delivery, in order, exactly once in memory', () => {
       // If nothing can be sent in a turn, complete the deliveries in flight; if there are none, all must be
       // done.
       while (scene.take(Number.MAX_VALUE) || scene.backlog.isReading() || scene.finish(0));
-      expect([scene.unsettled.size, scene.backlog.waiting(), scene.backlog.queue.size]).toEqual([0, 0, 0])
+      expect([scene.unsettled.size, scene.backlog.waiting(), scene.backlog.queue.size()]).toEqual([0, 0, 0])
     }),
     { numRuns: runs(60) },
   )
