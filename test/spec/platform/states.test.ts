@@ -40,7 +40,11 @@ prove('States', {
     for (const action of ['stopFaultDetection', 'restartFaultDetection', 'restartFaultDetection'])
       await request(action, 'restarted')
     await vi.waitFor(
-      async () => expect(await request('status', 'restarted')).toMatchObject({ method: 'rules' }),
+      async () =>
+        expect(await request('status', 'restarted')).toMatchObject({
+          state: expect.not.stringContaining('stopped') as string,
+          method: 'dirichlet-process',
+        }),
       patience,
     )
   },
