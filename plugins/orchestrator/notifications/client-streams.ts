@@ -54,6 +54,8 @@ export function createClientStreams({ outbox, clientsOf, givenUp }: ClientStream
       const rows = outbox.next(id, after, limits.orchestratorReadPage.value)
       for (const { n, body } of rows) {
         if (stream.isFull) return
+        // `write` may call `ready`, which sends the next ones.
+        if (n <= stream.sentTo) continue
         stream.sentTo = n
         stream.isFull = !stream.consumer.write({ id: `${n}`, body: body.toString() })
       }
