@@ -305,7 +305,7 @@ async function receiveByAmqp(
     await cut.promise
   } finally {
     signal.removeEventListener('abort', ended)
-    // What the application still handles arrives again, and is recognised then.
+    // RabbitMQ sends a message again that the application still handles; its id is known then.
     await turn.catch(() => undefined)
     await model.close().catch(() => undefined)
   }

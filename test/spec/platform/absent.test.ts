@@ -1,7 +1,7 @@
 /**
  * Rows of components that are not implemented: each is entirely absent, so that no partial implementation is
- * mistaken for a complete one. One gateway runs with every variable of the specification set. It opens no
- * listener for them, does not subscribe anywhere, and creates no entities but its own.
+ * mistaken for a complete one. One gateway runs with a port set for each of them. It opens no listener for
+ * them, does not subscribe anywhere, and creates no entities but its own.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
