@@ -17,11 +17,11 @@ import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity
 import {
   bucketCount,
   bucketOf,
+  createStateHash,
   type Digest,
   dayOf,
   observationHash,
   plus,
-  stateHash,
 } from '#ngsi-ld/federation/digest.ts'
 import { chainOf } from '#ngsi-ld/federation/via.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
@@ -31,7 +31,7 @@ import type { Records } from '#store/tables/records.ts'
 /** By attribute instance (`name` or `name datasetId`), by UTC day. */
 export type HistoryDigests = Readonly<Record<string, Readonly<Record<string, Digest>>>>
 
-export type Chosen = (view: EntityView) => boolean
+export type Chosen = (view: Pick<EntityView, 'id' | 'times' | 'entity'>) => boolean
 
 /** The form of an entity to be hashed, if the other broker stores it differently. */
 export type StoredForm = (entity: Entity) => Entity
@@ -93,27 +93,30 @@ function createRepeats(): (key: string, at: number, one: number) => boolean {
   }
 }
 
-/** Copies of a document while it is hashed: its text, its values, and their canonical form twice. */
-const hashedCopies = 4
+/** Garbage of a hashed document per character: 2 if it is one long text, up to 18 if it is small. */
+const garbagePerCharacter = 8
 
 export function createDigests({ following, history, records, collisions }: DigestsPorts): Digests {
   const alone = createSemaphore()
+  const stateHash = createStateHash()
   const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
 
-  async function* chosen(isChosen: Chosen): AsyncGenerator<EntityView> {
-    const limit = limits.digestEntitiesPerTurn.value
-    for (let rid = 0; ; ) {
-      let page = following.entities(rid, limit)
-      if (page.length === 0) return
-      for (const [, view] of page) {
-        await yieldIfDue()
-        noteDiscarded(hashedCopies * view.text().length)
-        if (isChosen(view)) yield view
-      }
-      rid = page.at(-1)![0]
-      // A collection moves what is still referenced to the old generation, where it would stay for long.
-      page = []
+  /** Visits a page in one turn, so that none of its documents is still referenced afterwards. */
+  function visitPage(after: number, isChosen: Chosen, visit: (entity: Entity) => void): number | undefined {
+    const page = following.entities(after, limits.digestEntitiesPerTurn.value)
+    for (const [, view] of page) {
+      let parsed: Entity | undefined
+      const entity = (): Entity => (parsed ??= view.entity())
+      if (isChosen({ id: view.id, times: view.times, entity })) visit(entity())
+      noteDiscarded(garbagePerCharacter * view.text().length)
+    }
+    return page.at(-1)?.[0]
+  }
+
+  async function visitAll(isChosen: Chosen, visit: (entity: Entity) => void): Promise<void> {
+    for (let rid: number | undefined = 0; rid !== undefined; rid = visitPage(rid, isChosen, visit)) {
       collectDiscarded()
+      await yieldIfDue()
     }
   }
 
@@ -171,17 +174,19 @@ export function createDigests({ following, history, records, collisions }: Diges
     buckets: (isChosen, seen = (one) => one) =>
       alone(async () => {
         const sums: Digest[] = Array.from({ length: bucketCount }, () => [0, 0])
-        for await (const view of chosen(isChosen)) {
-          const bucket = bucketOf(view.id)
-          sums[bucket] = plus(sums[bucket]!, stateHash(seen(view.entity())))
-        }
+        await visitAll(isChosen, (entity) => {
+          const bucket = bucketOf(entity.id)
+          sums[bucket] = plus(sums[bucket]!, stateHash(seen(entity)))
+        })
         return sums
       }),
     bucket: (bucket, isChosen, seen = (one) => one) =>
       alone(async () => {
         const hashes = new Map<string, number>()
-        for await (const view of chosen((one) => bucketOf(one.id) === bucket && isChosen(one)))
-          hashes.set(view.id, stateHash(seen(view.entity())))
+        await visitAll(
+          (one) => bucketOf(one.id) === bucket && isChosen(one),
+          (entity) => hashes.set(entity.id, stateHash(seen(entity))),
+        )
         return hashes
       }),
     collisions: collisions.of,

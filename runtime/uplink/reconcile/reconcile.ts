@@ -64,7 +64,7 @@ interface LookedUp {
 
 export function createReconciler(ports: ReconcilePorts) {
   const { following, digests, centre, live, current, lookups, isStopped } = ports
-  const isOurs = (view: EntityView): boolean =>
+  const isOurs = (view: Pick<EntityView, 'times' | 'entity'>): boolean =>
     !lookups.isFromCentre(view.times().attributes['']?.[2]) && lookups.selection.takes(view.entity())
 
   /** Fetches JSON of the given shape; undefined content when absence is confirmed. */
