@@ -82,8 +82,6 @@ export interface KnownStreams {
 }
 
 const qualityIds = qualityId('')
-/** Types of most streams; shared, since memory is scarce. */
-const onlyStream = [iotStream.IotStream]
 const none: readonly string[] = []
 
 export function createKnownStreams({
@@ -138,7 +136,6 @@ export function createKnownStreams({
       record: stored.record,
       written: stored.written,
       n,
-      types: onlyStream,
       sensor: undefined,
       property: undefined,
       others: none,
@@ -186,8 +183,6 @@ export function createKnownStreams({
     const isNew = !isSame(metadata, stream.metadata)
     stream.metadata = metadata
     if (isNew) noteCounted(concordances.describe(stream))
-    const types = listOf(entity.type)
-    stream.types = types.length === 1 ? onlyStream : types
     const services = linksOf(entity, iotStream.providedBy)
     if (services.join(' ') !== stream.services.join(' ')) {
       stream.services = shared(services)

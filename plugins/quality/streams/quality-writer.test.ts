@@ -4,7 +4,7 @@ import { limits } from '#base/limits/limits.ts'
 import { createLog } from '#base/register/log.ts'
 import { type Clock, systemClock } from '#base/time/clock.ts'
 import type { BrokerRequest } from '#contract'
-import { figureNames } from '#plugins/quality/entities/quality-entity.ts'
+import { figureNames, hasQuality } from '#plugins/quality/entities/quality-entity.ts'
 import { createRecordRows } from '#plugins/quality/measures/record-rows.ts'
 import { createQualityWriter } from './quality-writer.ts'
 import { onlyOwnLink, type Stream } from './stream.ts'
@@ -14,7 +14,6 @@ const none: readonly string[] = []
 const streamOf = (n: number): Stream => ({
   n,
   id: `urn:s:${n}`,
-  types: none,
   sensor: undefined,
   property: undefined,
   others: none,
@@ -29,14 +28,17 @@ const streamOf = (n: number): Stream => ({
 /** A writer whose requests are recorded; figures are set by the test. */
 function site({ intervalMs, clock }: { readonly intervalMs: number; readonly clock: Clock }) {
   const requests: string[][] = []
+  const links: [path: string, body: unknown][] = []
   const rated = new Map<Stream, number>()
   const figures = { absolute: 0 }
   const writer = createQualityWriter(
     {
       broker: () => ({
         address: 'broker',
-        async exchange({ body }: BrokerRequest) {
-          requests.push((JSON.parse(String(body)) as { id: string }[]).map(({ id }) => id))
+        async exchange({ path, body }: BrokerRequest) {
+          const sent = JSON.parse(String(body)) as { id: string }[] | object
+          if (Array.isArray(sent)) requests.push(sent.map(({ id }) => id))
+          else links.push([path, sent])
           return { status: 204, headers: {}, text: '' }
         },
       }),
@@ -53,7 +55,7 @@ function site({ intervalMs, clock }: { readonly intervalMs: number; readonly clo
     },
     { intervalMs: () => intervalMs },
   )
-  return { writer, requests, rated, figures }
+  return { writer, requests, links, rated, figures }
 }
 
 const qualityOf = ({ id }: Stream): string => `urn:ngsi-ld:QoI:${id}`
@@ -77,6 +79,17 @@ it('writes a changed rated value before other figures that are due, and each of 
   await writer.close()
   expect(requests[0]).toContain(qualityOf(last))
   expect(requests.flat().toSorted()).toEqual(streams.map(qualityOf).toSorted())
+})
+
+it('links a stream by appending to it, since some brokers ignore new attributes in a batch update', async () => {
+  const { writer, links } = site({ intervalMs: 0, clock: systemClock })
+  const stream: Stream = { ...streamOf(1), links: none }
+  writer.note(stream)
+  await vi.waitFor(() => expect(links).not.toEqual([]))
+  await writer.close()
+  const link = { [hasQuality]: { type: 'Relationship', object: qualityOf(stream) } }
+  expect(links).toEqual([['/ngsi-ld/v1/entities/urn%3As%3A1/attrs', link]])
+  expect(stream.links).toEqual(onlyOwnLink)
 })
 
 describe('with a long write interval', () => {

@@ -105,10 +105,7 @@ export function createQualityWriter(
     const compared = streams.map((stream) => changeOf(stream, figures(stream)))
     const changes = compared.filter(({ stream, names }) => names.length > 0 || stream.written === undefined)
     const observedAt = msToDateTime(clock.now())
-    const problem = await send(
-      'upsert?options=update',
-      changes.map((change) => entityOf(change, observedAt)),
-    )
+    const problem = await upsert(changes.map((change) => entityOf(change, observedAt)))
     if (problem !== undefined) return problem
     for (const { stream } of compared) stream.record.writtenAt = clock.monotonic()
     for (const { stream, text } of changes) {
@@ -120,7 +117,9 @@ export function createQualityWriter(
 
   async function writeLinks(streams: readonly Stream[]): Promise<string | undefined> {
     const unlinked = streams.filter((stream) => linkDueAt(stream) <= clock.monotonic())
-    const problem = await send('update', unlinked.map(linkOf))
+    // Some brokers answer a batch update with 204, and ignore attributes that the entities do not have.
+    const problems = await Promise.all(unlinked.map(appendLink))
+    const problem = problems.find((one) => one !== undefined)
     if (problem !== undefined) return problem
     for (const stream of unlinked) stream.links = onlyOwnLink
     for (const stream of streams) {
@@ -128,6 +127,11 @@ export function createQualityWriter(
       if (dueAt !== Number.POSITIVE_INFINITY && exists(stream.id)) wheel.set(stream, dueAt)
     }
     return undefined
+  }
+
+  const appendLink = ({ id }: Stream): Promise<string | undefined> => {
+    const link = { [hasQuality]: { type: 'Relationship', object: qualityId(id) } }
+    return request('POST', `/ngsi-ld/v1/entities/${encodeURIComponent(id)}/attrs`, JSON.stringify(link))
   }
 
   /**
@@ -149,9 +153,9 @@ export function createQualityWriter(
     return undefined
   }
 
-  async function send(operation: string, entities: readonly JsonObject[]): Promise<string | undefined> {
+  async function upsert(entities: readonly JsonObject[]): Promise<string | undefined> {
     if (entities.length === 0) return undefined
-    return request('POST', `/ngsi-ld/v1/entityOperations/${operation}`, JSON.stringify(entities))
+    return request('POST', '/ngsi-ld/v1/entityOperations/upsert?options=update', JSON.stringify(entities))
   }
 
   /** Returns the reason if the broker did not do it. Something that was deleted meanwhile is no reason. */
@@ -238,13 +242,6 @@ function entityOf({ stream, names, figures }: Change, observedAt: string): JsonO
   const attributes = names.map((name) => [name, { ...figures.get(name)!.attribute, observedAt }] as const)
   return { id: qualityId(stream.id), type: qualityType, ...Object.fromEntries(attributes) }
 }
-
-const linkOf = ({ id, types }: Stream): JsonObject => ({
-  id,
-  // Some brokers read no list of one type.
-  type: types.length === 1 ? types[0]! : [...types],
-  [hasQuality]: { type: 'Relationship', object: qualityId(id) },
-})
 
 /** Whether all errors of a batch are entities that do not exist. */
 function areMissing(text: string): boolean {

@@ -8,8 +8,6 @@ export interface Stream {
   /** Number of its row. */
   readonly n: number
   readonly id: string
-  /** Types of the entity, as its link must name them. */
-  types: readonly string[]
   /** Its Sensor, the ObservableProperty, and other entities that describe it: Platform, linked qualities. */
   sensor: string | undefined
   property: string | undefined
