@@ -1,5 +1,5 @@
 /**
- * Reads from the broker whose entities are ranked: all candidates page by page up to fixed limits, and linked
+ * Reads from the broker whose entities are ranked: all candidates page by page up to fixed limits, and
  * entities by id in batches. Follows Link headers, or offsets if there are none; stops if a broker repeats
  * entities. Remembers the page size that the broker accepts.
  */
@@ -27,23 +27,29 @@ export interface RequestOptions {
   readonly until: number
 }
 
-export interface LinkedEntities {
+export interface EntitiesById {
   readonly entities: ReadonlyMap<string, JsonObject>
   /** Why entities could not be read; for people. */
   readonly failure: string | undefined
 }
 
 /**
- * Which linked entities to request: those with one of the attributes, limited to these; or those of a type,
- * in full.
+ * Which of the entities to request: those with one of the attributes, limited to these; those of a type, in
+ * full; or those that match a query, as it shows them.
  */
-export type WantedLinks = { readonly attrs: readonly string[] } | { readonly types: readonly string[] }
+export type WantedEntities =
+  | { readonly attrs: readonly string[] }
+  | { readonly types: readonly string[] }
+  | { readonly query: readonly string[] }
 
 /** Path of a page of at most that many entities. */
 type PageAddress = (limit: number) => string
 
-/** @param items entities or features that no earlier page had. */
-export type Take = (items: JsonObject[]) => void | Promise<void>
+/**
+ * @param items entities or features that no earlier page had.
+ * @param bytes of all pages so far.
+ */
+export type Take = (items: JsonObject[], bytes: number) => void | Promise<void>
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
 /** Sizes for a broker that rejects a larger page; any broker supports the last one. */
@@ -109,7 +115,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number) {
         checkCeilings(seen.size, bytes, pages)
         // A broker in this process answers without yielding to the event loop.
         await nextTurn()
-        await take(fresh)
+        await take(fresh, bytes)
         await nextTurn()
         const next = nextLink(page.answer)
         isLinking ||= next !== undefined
@@ -128,11 +134,11 @@ export function createBackend(port: BrokerPort, monotonic: () => number) {
     },
 
     /** Entities by id. Never rejects; entities that were not found are omitted. */
-    async linked(
+    async byId(
       ids: readonly string[],
-      wanted: WantedLinks,
+      wanted: WantedEntities,
       options: RequestOptions,
-    ): Promise<LinkedEntities> {
+    ): Promise<EntitiesById> {
       const entities = new Map<string, JsonObject>()
       let failure: string | undefined
       const waiting = portionsOf(ids, wanted)
@@ -228,16 +234,15 @@ function itemsOf(answer: BackendAnswer): readonly JsonObject[] | undefined {
 }
 
 /** Paths that request entities by id, each with as many ids as an address can hold. */
-function portionsOf(ids: readonly string[], wanted: WantedLinks): string[] {
-  const listed = (names: readonly string[]): string => names.map(encodeURIComponent).join(',')
-  const attrs = 'attrs' in wanted ? `&attrs=${listed(wanted.attrs)}` : `&type=${listed(wanted.types)}`
-  const room = limits.rankingAddressBytes.value - attrs.length
+function portionsOf(ids: readonly string[], wanted: WantedEntities): string[] {
+  const rest = restOf(wanted)
+  const room = limits.rankingAddressBytes.value - rest.length
   const portions: string[] = []
   let written: string[] = []
   let count = 0
   let length = 0
   const close = (): void => {
-    if (count > 0) portions.push(`${entitiesPath}?id=${written.join(',')}${attrs}&limit=${count}`)
+    if (count > 0) portions.push(`${entitiesPath}?id=${written.join(',')}${rest}&limit=${count}`)
     ;[written, count, length] = [[], 0, 0]
   }
   for (const id of ids) {
@@ -249,6 +254,14 @@ function portionsOf(ids: readonly string[], wanted: WantedLinks): string[] {
   }
   close()
   return portions
+}
+
+/** Parameters beside ids. */
+function restOf(wanted: WantedEntities): string {
+  const listed = (names: readonly string[]): string => names.map(encodeURIComponent).join(',')
+  if ('attrs' in wanted) return `&attrs=${listed(wanted.attrs)}`
+  if ('types' in wanted) return `&type=${listed(wanted.types)}`
+  return wanted.query.map((pair) => `&${pair}`).join('')
 }
 
 /** A page size that any broker supports. */

@@ -9,7 +9,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { isObject, type JsonObject, own, textsOf } from '#ngsi-ld/values/json.ts'
 import type { Criterion } from './attribute-path.ts'
-import type { LinkedEntities, WantedLinks } from './backend.ts'
+import type { EntitiesById, WantedEntities } from './backend.ts'
 import type { RankingTerm } from './ranked-query.ts'
 import { attributesFor, compute, type Yardsticks } from './ranking-criteria.ts'
 import { type AttributeFinder, instanceOf, numberOf, targetsOf } from './value.ts'
@@ -18,7 +18,7 @@ export interface GatheringPorts {
   readonly finder: AttributeFinder
   /** Spellings of a name to use in requests to a broker. */
   readonly spellings: (name: string) => readonly string[]
-  readonly linked: (ids: readonly string[], wanted: WantedLinks) => Promise<LinkedEntities>
+  readonly linked: (ids: readonly string[], wanted: WantedEntities) => Promise<EntitiesById>
   /** Yields to the event loop when the time slice is used up. */
   readonly yieldIfDue: YieldIfDue
 }
@@ -139,7 +139,7 @@ export function createGathering({ terms, entities, yardsticks, isPartial }: Subj
   }
 
   /** Requests candidates in full by their types, if a criterion reads attributes that cannot be named. */
-  function wholes(candidates: ReadonlyMap<string, readonly number[]>): WantedLinks | undefined {
+  function wholes(candidates: ReadonlyMap<string, readonly number[]>): WantedEntities | undefined {
     if (root.criteria.every(([, criterion]) => criterion === 'proximity')) return undefined
     const types = new Set<string>()
     for (const [first] of candidates.values()) {

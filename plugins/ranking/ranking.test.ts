@@ -389,8 +389,50 @@ describe('candidates', () => {
     const { found } = await ask(broker, 'weights=level:1&limit=2')
     expect(found).toMatchObject({ count: 300 })
     const sizes = broker.paths.map((path) => Number(/limit=(\d+)/.exec(path)?.[1]))
-    // 256 kB are 16 of the large entities; the last of these are on a page with small ones.
-    expect(sizes).toEqual([100, ...Array<number>(7).fill(16), expect.any(Number), 1000])
+    // 256 kB are 16 of the large entities; the last of these are on a page with small ones. At last, the two
+    // entities of the answer are read again.
+    expect(sizes).toEqual([100, ...Array<number>(7).fill(16), expect.any(Number), 1000, 2])
+  })
+
+  it.each(['', '&normalise=minmax'])(
+    'that are large are not kept: those of the answer are read again as they are now%s',
+    async (normalise) => {
+      // 3 MB in 31 pages. Meanwhile one of the answer is deleted, and another one changes.
+      const large = Array.from({ length: 300 }, (_, n) => ({
+        id: `urn:x:${n}`,
+        level: property(n),
+        text: 'x'.repeat(10_000),
+      }))
+      const changed = { id: 'urn:x:297', level: property(7) }
+      const answer = (path: string) =>
+        path.includes('?id=')
+          ? { status: 200, headers: {}, text: JSON.stringify([changed, large[299]]) }
+          : undefined
+      const broker = brokerOf(large, { answer })
+      const { body, found, headers } = await ask(broker, `type=S&q=level&weights=level:1&limit=3${normalise}`)
+      expect(found).toMatchObject({ count: 300 })
+      const scored = (n: number): number => (normalise === '' ? n : n / 299)
+      expect(body?.map((one) => [one.id, one['level'], scoreIn(one)])).toEqual([
+        ['urn:x:299', property(299), scored(299)],
+        ['urn:x:297', property(7), expect.closeTo(scored(297), 9)],
+      ])
+      expect(headers?.get('NGSILD-Warning')).toBe(
+        '299 selvedge-ranking "missing here, deleted or changed while ranked: 1"',
+      )
+      expect(broker.paths.filter((path) => path.includes('?id='))).toEqual([
+        '/ngsi-ld/v1/entities?id=urn:x:299,urn:x:298,urn:x:297&type=S&q=level&limit=3',
+      ])
+    },
+  )
+
+  it('are missing if those of the answer cannot be read again', async () => {
+    const large = Array.from({ length: 60 }, (_, n) => ({ id: `urn:x:${n}`, text: 'x'.repeat(10_000) }))
+    const answer = (path: string) =>
+      path.includes('id=') ? { status: 503, headers: {}, text: '' } : undefined
+    expect((await ask(brokerOf(large, { answer }), 'weights=level:1')).found).toMatchObject({
+      kind: 'unanswered',
+      reason: 'status 503',
+    })
   })
 
   it('are normalized over all pages', async () => {

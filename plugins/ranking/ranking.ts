@@ -1,7 +1,7 @@
 /**
- * Ranks a query. Candidates arrive from the backend page by page; each page gets its values, and the best are
- * kept. Memory holds only candidates that can still be in the response, unless normalization needs all of
- * them. They are kept as JSON text, which takes a fraction of the memory of parsed entities.
+ * Ranks a query. Candidates arrive from the backend page by page. Memory holds the id and the values of each,
+ * and the entities of the first pages up to a limit. The other entities of the requested page are read again by
+ * id, with the same query: one that was deleted or no longer matches is omitted, one that changed is current.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -10,7 +10,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
-import type { Backend, BackendAnswer, BackendOutcome, RequestOptions, WantedLinks } from './backend.ts'
+import type { Backend, BackendAnswer, BackendOutcome, RequestOptions, WantedEntities } from './backend.ts'
 import { createGathering } from './gathering.ts'
 import { pickingOf } from './picking.ts'
 import type { RankedQuery } from './ranked-query.ts'
@@ -51,26 +51,6 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
   const finder = createAttributeFinder((name) => context().expand(name))
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 
-  async function written<T extends { readonly item: JsonObject | string }>(
-    candidates: readonly T[],
-  ): Promise<(T & { readonly item: string })[]> {
-    const texts: (T & { readonly item: string })[] = []
-    for (const one of candidates) {
-      await yieldIfDue()
-      texts.push({ ...one, item: typeof one.item === 'string' ? one.item : JSON.stringify(one.item) })
-    }
-    return texts
-  }
-
-  async function read(page: readonly Ranked<string>[]): Promise<Ranked<JsonObject>[]> {
-    const entities: Ranked<JsonObject>[] = []
-    for (const one of page) {
-      await yieldIfDue()
-      entities.push({ ...one, item: JSON.parse(one.item) as JsonObject })
-    }
-    return entities
-  }
-
   return Object.freeze({
     async rank(
       rankedQuery: RankedQuery,
@@ -85,63 +65,63 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
       const ports = {
         finder,
         spellings,
-        linked: (ids: readonly string[], wanted: WantedLinks) => backend.linked(ids, wanted, plain),
+        linked: (ids: readonly string[], wanted: WantedEntities) => backend.byId(ids, wanted, plain),
         yieldIfDue,
       }
       const [missing, beyond] = [terms.map(() => 0), terms.map(() => 0)]
       const failures = new Set<string>()
-      let count = 0
-      let kept: readonly Ranked<string>[] = []
       const all: Candidate<string>[] = []
+      /** Entities as the client receives them, by id. */
+      const held = new Map<string, JsonObject>()
 
+      const hold = (item: JsonObject): void => {
+        held.set(item['id'] as string, item)
+        pick(item)
+        if (!isShown) hide(item, derivedName)
+      }
       const tally = (values: Float64Array): void => {
         for (const [term, value] of values.entries())
           if (Number.isNaN(value)) missing[term]!++
           else if (!isNormalized && terms[term]!.isFalling && (value < 0 || value > 1)) beyond[term]!++
       }
 
-      const outcome = await backend.candidates(others, candidateOptions, async (items) => {
-        count += items.length
+      const outcome = await backend.candidates(others, candidateOptions, async (items, bytes) => {
         const entities = items.map(membersOf)
         const found = await createGathering({ terms, entities, yardsticks, isPartial }, ports).gather()
         for (const failure of found.failures) failures.add(failure)
-        for (const item of items) {
-          pick(item)
-          if (!isShown) hide(item, derivedName)
+        for (const [index, values] of found.values.entries()) {
+          all.push({ item: items[index]!['id'] as string, values })
+          tally(values)
         }
-        const candidates = items.map((item, index) => ({ item, values: found.values[index]! }))
-        for (const { values } of candidates) tally(values)
-        if (isNormalized) all.push(...(await written(candidates)))
-        else {
-          const best = bestOf<JsonObject | string>(
-            [...kept, ...candidates.map((one) => ranked(one))],
-            offset + limit,
-          )
-          kept = await written(best)
-        }
+        if (bytes <= limits.rankingHeldBytes.value) items.forEach(hold)
       })
       if (outcome.kind !== 'read') return outcome
       const spans = isNormalized ? spansOf(terms.length, all) : undefined
-      if (isNormalized)
-        kept = bestOf(
-          all.map((one) => ranked(one, spans)),
-          offset + limit,
-        )
+      const best = bestOf(
+        all.map((one) => ({ ...one, score: scoreOf(terms, one.values, spans) })),
+        offset + limit,
+      ).slice(offset)
+      const lacking = best.flatMap(({ item: id }) => (held.has(id) ? [] : [id]))
+      const again = await backend.byId(lacking, ...againBy(others, candidateOptions))
+      if (again.failure !== undefined) return { kind: 'unanswered', reason: again.failure }
+      for (const item of again.entities.values()) hold(item)
+      const page = best.flatMap((one) => {
+        const item = held.get(one.item)
+        return item === undefined ? [] : [{ ...one, item }]
+      })
+      const gone = best.length - page.length
+      if (gone > 0) failures.add(`missing here, deleted or changed while ranked: ${gone}`)
       const { first, warnings } = outcome
       return {
         kind: 'ranked',
-        page: await read(kept.slice(offset)),
-        count,
+        page,
+        count: all.length,
         missing,
         beyond,
         spans,
         warnings,
         failures: [...failures],
         first,
-      }
-
-      function ranked<T>(one: Candidate<T>, within?: readonly ValueRange[]): Ranked<T> {
-        return { ...one, score: scoreOf(terms, one.values, within) }
       }
     },
   })
@@ -169,6 +149,23 @@ function derivedRequest({ terms }: RankedQuery, headers: Readonly<Record<string,
   const isNeeded = terms.some(({ path }) => path.criterion !== undefined)
   return { isShown, headers: isNeeded ? { ...headers, [derivedHeader]: 'true' } : headers }
 }
+
+/**
+ * How to read candidates again by id. Conditions stay, unless candidates need not satisfy them: entities of an
+ * entity map, and those that `join=flat` adds to the list.
+ */
+function againBy(pairs: readonly string[], options: RequestOptions) {
+  const { 'ngsild-entitymap': map, ...headers } = options.headers
+  const left = map !== undefined || pairs.includes('join=flat') ? conditions : byId
+  const query = pairs.filter((pair) => !left.has(decodeURIComponent(pair.split('=', 1)[0]!)))
+  return [{ query }, { ...options, headers }] as const
+}
+
+/** Parameters that select by id or create an entity map, and all that select. */
+const byId: ReadonlySet<string> = new Set(['id', 'idPattern', 'entityMap', 'entityMapLifetime'])
+const conditions = byId.union(
+  new Set(['type', 'q', 'scopeQ', 'csf', 'georel', 'geometry', 'coordinates', 'geoproperty']),
+)
 
 /** Linked entities are requested as plain JSON, whatever format the client wants. */
 const plainHeaders = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> => ({

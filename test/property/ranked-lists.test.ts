@@ -1,6 +1,7 @@
 /**
  * A component that queries the index in process receives entities that were not serialized. For any query and
- * any headers they equal the parsed HTTP response, also for rejections; the same holds for a ranking.
+ * any headers they equal the parsed HTTP response, also for rejections; the same holds for a ranking, whether or not
+ * it reads the entities of its answer again.
  */
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -15,6 +16,7 @@ import { createBackend } from '#plugins/ranking/backend.ts'
 import { parseRankedQuery, splitQuery } from '#plugins/ranking/ranked-query.ts'
 import { createRanking } from '#plugins/ranking/ranking.ts'
 import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { startPlugins } from '#test/kit/plugins.ts'
 import { iri, property, quality, sensor, stream } from '#test/spec/discovery/site.ts'
 
@@ -173,7 +175,11 @@ it('is ranked alike', async () => {
       async (query, weighted, { 'NGSILD-Tenant': _, ...given }) => {
         const all = `${query}&weights=${encodeURIComponent(weighted)}&rankPoint=8,50`
         const { address, exchange } = index
-        expect(await ask(index, all, given)).toEqual(await ask({ address, exchange }, all, given))
+        const listed = await ask(index, all, given)
+        expect(await ask({ address, exchange }, all, given)).toEqual(listed)
+        setLimit('rankingHeldBytes', 0)
+        expect(await ask(index, all, given)).toEqual(listed)
+        restoreLimits()
       },
     ),
     { numRuns: 200 },

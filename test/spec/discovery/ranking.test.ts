@@ -175,6 +175,46 @@ describe('a ranked list of streams by their quality', () => {
     expect(short.headers['link']).toContain(platformContextPath)
   })
 
+  it('is equal when its entities are read again at the end', async () => {
+    const paths = [
+      `type=${streamType}&limit=7&offset=3`,
+      `type=${streamType}&limit=0&count=true`,
+      `type=${streamType}&q=level%3E3&options=concise&explain=true&normalise=minmax`,
+      `type=${streamType}&attrs=name&options=keyValues`,
+      `type=${streamType}&omit=id,type&limit=3`,
+      `type=${streamType}&pick=name,id&limit=3`,
+      `type=${streamType}&idPattern=s:1&limit=30`,
+      `id=urn:x:A,urn:x:B,urn:ngsi-ld:IotStream:s:3`,
+      `type=${streamType}&join=flat&limit=100&offset=100`,
+      `type=${streamType}&join=inline&limit=2`,
+      `type=${streamType}&orderBy=level&limit=12`,
+    ]
+    const made = await site.get(`${query}?type=${streamType}&limit=60&entityMap=true`)
+    const map = { 'NGSILD-EntityMap': made.headers['ngsild-entitymap'] as string }
+    const read = async (): Promise<unknown[]> => {
+      const answers = [
+        ...paths.map((path) => own.get(`${query}?${path}&${weights},level:1`)),
+        ...['application/ld+json', 'application/geo+json'].map((Accept) =>
+          own.get(`${query}?type=${streamType}&limit=4&${weights}`, { Accept }),
+        ),
+        own.get(`${query}?${weights}&limit=70`, map),
+      ]
+      return (await Promise.all(answers)).map(({ status, headers: { date: _, ...headers }, text }) => ({
+        status,
+        headers,
+        text,
+      }))
+    }
+    const held = await read()
+    setLimit('rankingHeldBytes', 0)
+    try {
+      expect(held.map((one) => (one as { status: number }).status)).toEqual(held.map(() => 200))
+      expect(await read()).toEqual(held)
+    } finally {
+      restoreLimits()
+    }
+  })
+
   it('shows only the requested members, and ranks by others', async () => {
     const answer = await own.get(
       `${query}?type=${streamType}&weights=level:0.1,qoi:hasQuality.qoi:completeness:1&attrs=name&options=keyValues&limit=1`,

@@ -18,6 +18,11 @@ export const rankingLimits = {
   rankingPageEntities: limit(1000, 'entities'),
   /** Page of large entities, as text; it is parsed. Beyond it: next page. */
   rankingPageBytes: limit(256 * 1024, 'bytes'),
+  /**
+   * Candidates kept as they were read, by their size as text; of others, those of the answer are read twice.
+   * Beyond it: not kept.
+   */
+  rankingHeldBytes: limit(512 * 1024, 'bytes'),
   /** A backend with small pages. Beyond it: 403. */
   rankingPagesMax: limit(200, 'pages'),
   /** Entities that one relationship of all candidates references. Beyond it: 403. */
@@ -25,8 +30,8 @@ export const rankingLimits = {
   /** URL with ids; some servers reject longer ones. Beyond it: next request. */
   rankingAddressBytes: limit(6000, 'bytes'),
   /**
-   * Each may hold all its candidates in memory: 50 MB. One at a time if the backend is in this process.
-   * Beyond it: waits.
+   * Each may hold a page of the backend and 10,000 values per term. One at a time if the backend is in this
+   * process. Beyond it: waits.
    */
   rankingAtOnce: limit(2, 'requests'),
   /** Clients that wait longer have given up. Beyond it: 503. */
