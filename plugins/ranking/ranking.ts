@@ -1,7 +1,8 @@
 /**
  * Ranks a query. Candidates arrive from the backend page by page. Memory holds the id and the values of each,
- * and the entities of the first pages up to a limit. The other entities of the requested page are read again by
- * id, with the same query: one that was deleted or no longer matches is omitted, one that changed is current.
+ * and the entities of the first pages up to a limit. The other entities of the requested page are read again
+ * by id, with the same query: one that was deleted or no longer matches is omitted, one that changed is
+ * current.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -151,8 +152,8 @@ function derivedRequest({ terms }: RankedQuery, headers: Readonly<Record<string,
 }
 
 /**
- * How to read candidates again by id. Conditions stay, unless candidates need not satisfy them: entities of an
- * entity map, and those that `join=flat` adds to the list.
+ * How to read candidates again by id. Conditions stay, unless candidates need not satisfy them: entities of
+ * an entity map, and those that `join=flat` adds to the list.
  */
 function againBy(pairs: readonly string[], options: RequestOptions) {
   const { 'ngsild-entitymap': map, ...headers } = options.headers
