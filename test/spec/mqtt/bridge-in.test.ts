@@ -10,14 +10,15 @@ import { systemClock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import { type BridgeIn, type BridgeInSettings, createBridgeIn } from '#mqtt/bridge-in/bridge-in.ts'
 import { type OpenDoor, openDoor, type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
-import { createMosquitto, type Mosquitto, run } from '#test/kit/mosquitto.ts'
+import { createMosquitto, run } from '#test/kit/mosquitto.ts'
 import { committedFrames, ledger } from '#test/kit/mqtt.ts'
+import type { PeerServer } from '#test/kit/peer-server.ts'
 import { describePeer } from '#test/kit/peers.ts'
 
 describePeer('mosquitto', 'the bridge-in', (path) => {
   let file: TemporaryDatabase
   let opened: OpenDoor
-  let mosquitto: Mosquitto
+  let mosquitto: PeerServer
   const bridges: BridgeIn[] = []
   const lines: string[] = []
 

@@ -17,8 +17,9 @@ import { systemClock } from '#base/time/clock.ts'
 import { createPublisher, type Publication } from '#mqtt/notify/publisher.ts'
 import { certificate, key } from '#test/kit/certificate.ts'
 import { temporaryDatabase } from '#test/kit/door.ts'
-import { createMosquitto, type Mosquitto } from '#test/kit/mosquitto.ts'
+import { createMosquitto } from '#test/kit/mosquitto.ts'
 import { openBroker } from '#test/kit/mqtt.ts'
+import type { PeerServer } from '#test/kit/peer-server.ts'
 import { findPeer } from '#test/kit/peer-table.ts'
 import { describePeer } from '#test/kit/peers.ts'
 
@@ -33,7 +34,7 @@ const request = (uri: string, wishes: Partial<Publication['mqtt']> = {}): Public
 })
 
 describePeer('mosquitto', 'an MQTT notification to Mosquitto', (path) => {
-  let mosquitto: Mosquitto
+  let mosquitto: PeerServer
   beforeEach(async () => {
     mosquitto = await createMosquitto(path)
     await mosquitto.start()

@@ -9,12 +9,13 @@ import { systemClock } from '#base/time/clock.ts'
 import { openRedisStore } from '#host/redis-store.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { freshId, property } from '#test/kit/gateway-of-file.ts'
+import type { PeerServer } from '#test/kit/peer-server.ts'
 import { describePeer } from '#test/kit/peers.ts'
-import { createRedis, type Redis } from '#test/kit/redis.ts'
+import { createRedis } from '#test/kit/redis.ts'
 
 describePeer('redis-server', 'the orchestrator with Redis', (path) => {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-copies-'))
-  let redis: Redis
+  let redis: PeerServer
   let gateway: GatewayInside
   let password: string
   const client = () =>

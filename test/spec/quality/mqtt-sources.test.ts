@@ -6,7 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createMosquitto, type Mosquitto, run } from '#test/kit/mosquitto.ts'
+import { createMosquitto, run } from '#test/kit/mosquitto.ts'
+import type { PeerServer } from '#test/kit/peer-server.ts'
 import { describePeer } from '#test/kit/peers.ts'
 import { patience, sourceSite, streamAt } from './source-site.ts'
 
@@ -17,7 +18,7 @@ const format = 'http://purl.org/dc/terms/format'
 describePeer('mosquitto', 'streams with MQTT sources', (path) => {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-quality-mqtt-'))
   const site = sourceSite(join(folder, 'data'))
-  let mosquitto: Mosquitto
+  let mosquitto: PeerServer
   const address = () => `mqtt://127.0.0.1:${mosquitto.port}`
   const publish = (topic: string, messages: readonly (string | number)[], ...more: string[]) =>
     run(
