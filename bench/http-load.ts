@@ -1,7 +1,7 @@
 /**
  * The HTTP load: keep-alive connections with one request in flight each, written to plain sockets, as a process of its
  * own so that it never competes for the server's core. One argument, JSON: port, kind, connections, seconds, stations,
- * rate (0 = closed loop). Prints one JSON line: answers per second and latency
+ * rate (0 = closed loop); instead of a kind and stations, the path of a GET with headers. Prints one JSON line: answers per second and latency
  * percentiles in ms, and how many writes were answered in all. An answer that is no success ends it.
  */
 import { connect, type Socket } from 'node:net'
@@ -14,9 +14,10 @@ export interface HttpLoad {
   readonly seconds: number
   readonly stations: number
   readonly rate: number
+  readonly get?: { readonly path: string; readonly headers: Readonly<Record<string, string>> }
 }
 
-const { port, kind, connections, seconds, stations, rate } = JSON.parse(process.argv[2]!) as HttpLoad
+const { port, kind, connections, seconds, stations, rate, get } = JSON.parse(process.argv[2]!) as HttpLoad
 
 interface Connection {
   readonly socket: Socket
@@ -44,9 +45,16 @@ const overdue: number[] = []
 const startOfPatch = 'P'.charCodeAt(0)
 const endOfHead = Buffer.from('\r\n\r\n')
 const prebuilt =
-  bodyOf(kind, 1, Date.now()) !== undefined ? [] : Array.from({ length: 20_000 }, (_, n) => requestText(n))
+  get === undefined && bodyOf(kind, 1, Date.now()) !== undefined
+    ? []
+    : Array.from({ length: 20_000 }, (_, n) => requestText(n))
 
 function requestText(n: number): Buffer {
+  if (get !== undefined) {
+    const headers = Object.entries({ Host: `127.0.0.1:${port}`, Accept: 'application/json', ...get.headers })
+    const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
+    return Buffer.from(`GET ${get.path} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1')
+  }
   const path = encodeURI(pathOf(kind, n, stations))
   const body = bodyOf(kind, n, Date.now())
   const head = `Host: 127.0.0.1:${port}\r\nAccept: application/json\r\n`
@@ -74,7 +82,7 @@ function receive(connection: Connection, data: Buffer): void {
       return
     }
     const head = whole.toString('latin1', 0, end)
-    if (!head.startsWith('HTTP/1.1 20')) throw new TypeError(`refused: ${whole.toString()}`)
+    if (!/^HTTP\/1\.1 (?:20|304)/.test(head)) throw new TypeError(`refused: ${whole.toString()}`)
     connection.missing = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
     connection.head = Buffer.alloc(0)
     rest = whole.subarray(end + 4)

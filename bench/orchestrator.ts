@@ -1,16 +1,17 @@
 /**
  * `npm run bench -- orchestrator`: what the proxy adds to a request, and what its cache saves. One client with one
  * connection sends blocks of requests in turns to the gateway itself and to its orchestrator, so that whatever else the
- * machine does falls on both. The CPU time per request does not depend on what else runs. With `--only amqp`,
- * notifications by AMQP alone.
+ * machine does falls on both. The CPU time per request does not depend on what else runs. Then 32 connections repeat
+ * one request as fast as they are answered. With `--only amqp`, notifications by AMQP alone; with `--only load`, the
+ * 32 connections alone.
  */
 
 import { Agent, request } from 'node:http'
 import { freePort } from '#test/kit/ports.ts'
 import { fill } from './fill.ts'
 import { benchAmqp } from './orchestrator-amqp.ts'
-import { percentile, pin, processCpuSeconds } from './processes.ts'
-import { layOutGateway, startGateway } from './servers.ts'
+import { type LoadFigures, medians, percentile, pin, processCpuSeconds, underLoad } from './processes.ts'
+import { layOutGateway, type Server, startGateway } from './servers.ts'
 import { stationId, stationType } from './site.ts'
 
 const stations = 2000
@@ -26,6 +27,7 @@ interface Options {
 export async function benchOrchestrator({ quick, only }: Options): Promise<void> {
   if (only === undefined || only === 'amqp') await benchAmqp(quick)
   if (only === 'amqp') return
+  const isLoadOnly = only === 'load'
   const rounds = quick ? 300 : 3000
   const command = layOutGateway()
   const [own, remote] = [await freePort(), await freePort()]
@@ -43,6 +45,8 @@ export async function benchOrchestrator({ quick, only }: Options): Promise<void>
     const one = (i: number): string => `${entities}/${stationId(i % stations)}`
     const list = (limit: number): string => `${entities}?type=${stationType}&limit=${limit}`
     const cpu = (): number => processCpuSeconds(gateway.pid) + processCpuSeconds(other.pid)
+    await compareLoads(gateway, own, quick)
+    if (isLoadOnly) return
     const measured = createTurns(cpu)
     say('What the proxy adds to GET by id (goal: below 0.3 ms at p50 within this gateway)')
     const ways = { direct: gateway.httpPort, 'in process': own, 'over HTTP': remote }
@@ -76,6 +80,65 @@ export async function benchOrchestrator({ quick, only }: Options): Promise<void>
     await other.stop()
     await gateway.stop()
   }
+}
+
+const load = new URL('./http-load.ts', import.meta.url).pathname
+
+/** Requests that read a page as it is stored, and some that search. */
+const loadPaths: Readonly<Record<string, string>> = {
+  'list of 20': `type=${stationType}&limit=20`,
+  'list of 100': `type=${stationType}&limit=100`,
+  'list of 1,000': `type=${stationType}&limit=1000`,
+  'q, 20 of about 1,000 matches, counted': `type=${stationType}&q=humidity>50&limit=20&count=true`,
+  'near, 20 ordered by distance': `type=${stationType}&georel=near;maxDistance==50000&geometry=Point&coordinates=[11,51]&orderBy=distance&limit=20`,
+  'ordered by a value, 20': `type=${stationType}&orderBy=temperature&limit=20`,
+}
+
+/** Requests per second and CPU each by 32 connections: uncached, cached, and revalidated with 304. */
+async function compareLoads(gateway: Server, own: number, quick: boolean): Promise<void> {
+  const seconds = quick ? 1 : 3
+  const run = (
+    port: number,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<LoadFigures> => {
+    const argument = { port, connections: 32, seconds, rate: 0, get: { path, headers } }
+    return underLoad(gateway, load, [JSON.stringify(argument)])
+  }
+  const line = ({ perSecond, mainMicros }: LoadFigures): string =>
+    `${perSecond.toFixed(0)}/s, CPU ${mainMicros.toFixed(1)} us`
+  say('What the cache saves under load, 32 connections (goal: twice as fast)')
+  for (const [name, query] of Object.entries(loadPaths)) {
+    const path = encodeURI(`${entities}?${query}`)
+    const kinds: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+      uncached: fresh,
+      cached: {},
+      revalidated: { 'If-None-Match': await tagOf(own, path) },
+    }
+    const found: Readonly<Record<string, LoadFigures[]>> = { uncached: [], cached: [], revalidated: [] }
+    for (let round = 0; round < (quick ? 1 : 3); round++)
+      for (const [kind, headers] of Object.entries(kinds)) found[kind]!.push(await run(own, path, headers))
+    const slow = medians(found['uncached']!)
+    say(`  ${name}: uncached ${line(slow)}`)
+    for (const kind of ['cached', 'revalidated'] as const) {
+      const fast = medians(found[kind]!)
+      const [rate, cpu] = [fast.perSecond / slow.perSecond, slow.mainMicros / fast.mainMicros]
+      say(`    ${kind} ${line(fast)}: ${rate.toFixed(1)} times by requests/s, ${cpu.toFixed(1)} by CPU`)
+    }
+  }
+  const path = `/orchestrator${encodeURI(`${entities}?${loadPaths['list of 20']}`)}`
+  await tagOf(gateway.httpPort, path)
+  say(`  list of 20 at the main port: cached ${line(await run(gateway.httpPort, path, {}))}`)
+}
+
+/** Requests a list once, so that it is cached, and returns its entity tag. */
+async function tagOf(port: number, path: string): Promise<string> {
+  const { status, headers } = await fetch(`http://127.0.0.1:${port}${path}`, {
+    headers: { Accept: 'application/json', 'Accept-Encoding': 'identity' },
+  })
+  const tag = headers.get('etag')
+  if (status !== 200 || tag === null) throw new TypeError(`status ${status} of ${path}`)
+  return tag
 }
 
 const ms = (value: number): string => `${value.toFixed(3)} ms`

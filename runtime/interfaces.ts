@@ -129,13 +129,17 @@ async function openHttp(
   const { token, created } = isLocal ? { created: false } : readOrCreateToken(tokenFile)
   if (created) log.warn('access.token-created', { file: tokenFile })
   const pages = { host: settings.host, ...settings.http }
-  const entrance = createEntrance(app, {
-    token,
-    pages,
-    isOpen: host.isOpen,
-    isShared: host.isShared,
-    changesOnGet: host.changesOnGet,
-  })
+  const direct: App['direct'] = (request) => app.direct(request) ?? app.directUnder(request)
+  const entrance = createEntrance(
+    { fetch: app.fetch, refuse: app.refuse, direct },
+    {
+      token,
+      pages,
+      isOpen: host.isOpen,
+      isShared: host.isShared,
+      changesOnGet: host.changesOnGet,
+    },
+  )
   return createHttpServer(
     { ...entrance, refuse: app.refuse, closing: app.end, outflow, log },
     { host: settings.host, port },

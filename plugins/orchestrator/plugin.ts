@@ -93,6 +93,7 @@ export default definePlugin<OrchestratorSettings, (typeof needs)[number]>({
       // These have no data; notifications have a secret of their own.
       open: ['/', '/version', '/notify'],
       notified: notifications.notified,
+      direct: proxy.direct,
       fetch(request, environment) {
         if (isNotify(request.url)) return notifications.notify(request, environment)
         return isNgsiLd(request.url) ? proxy.respond(request, environment) : routes(request, environment)

@@ -57,7 +57,7 @@ export {
   type Running,
 } from './plugin.ts'
 export type { ReceivedRequest } from './received-request.ts'
-export type { ListRequest, RouteEnvironment, WebSocketLike } from './route.ts'
+export type { DirectRequest, ListRequest, Reply, RouteEnvironment, WebSocketLike } from './route.ts'
 export type {
   SourceBroker,
   SourceConnection,

@@ -13,7 +13,7 @@ import type { OpenExchanges, PublishOwn } from './exchanges-port.ts'
 import type { ForwardingPort } from './forwarding-port.ts'
 import type { KeyValuePort } from './key-value-port.ts'
 import type { ModelsPort } from './models-port.ts'
-import type { ListRequest, RouteEnvironment } from './route.ts'
+import type { DirectRequest, ListRequest, Reply, RouteEnvironment } from './route.ts'
 import type { SourcesPort } from './sources-port.ts'
 
 /** Capabilities by name. */
@@ -79,6 +79,12 @@ export interface Running {
    * to a `Location` header. An error becomes a problem response (that of a GatewayError, or 500).
    */
   fetch?(request: Request, environment: RouteEnvironment): Response | Promise<Response>
+  /**
+   * Responds to a request at once, such as from a cache, without a Request or a Response object; undefined if
+   * `fetch` has to respond. Its URL excludes the mount path, and names of headers are in lower case. The
+   * response equals that of `fetch`.
+   */
+  direct?(request: DirectRequest): Reply | undefined
   /**
    * Responds to a GET in process with entities that are not serialized; undefined if `fetch` has to respond.
    * The response or error equals that of `fetch`.

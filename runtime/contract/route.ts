@@ -1,4 +1,5 @@
 /** The objects that the routes of a plugin receive. */
+import type { IncomingMessage } from 'node:http'
 import type { ReceivedRequest } from './received-request.ts'
 
 /** Access of a route to its connection. */
@@ -18,6 +19,16 @@ export interface RouteEnvironment {
   /** The request as it arrived; absent in a request of a test. */
   readonly arrival?: ReceivedRequest | undefined
 }
+
+/** A response as plain values, for a writer that needs no Response object. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Buffer | null
+}
+
+/** A request as it arrived, before a Request is built. */
+export type DirectRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'socket'>
 
 /** A GET in process. */
 export interface ListRequest {

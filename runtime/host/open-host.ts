@@ -26,6 +26,7 @@ import { type Context, compileContext } from '#ngsi-ld/context/context.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
 import { createPlugins, type WantedPlugin } from './plugins.ts'
+import { targetOf } from './request-forwarding.ts'
 
 /** Loader of each plugin; a missing one is not built. */
 export type Loaders = {
@@ -134,7 +135,8 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
       ...ports,
       serve: async (request, env) => routes!.fetch(request, env),
       pass(request, received) {
-        const reply = routes!.direct(received.incoming)
+        const { method, headers, socket } = received.incoming
+        const reply = routes!.direct({ method, url: targetOf(request.url), headers, socket })
         return reply === undefined ? routes!.fetch(request, received) : responseOf(reply)
       },
       publish: () => publish,
@@ -173,6 +175,9 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
     const host = hostOf(name)
     const entrance = createEntrance(
       {
+        // Pages of other origins need further headers.
+        direct: (request) =>
+          request.headers.origin === undefined ? plugins.direct(name, request) : undefined,
         fetch: (request, env) => app.component(ownerAt(name, new URL(request.url).pathname))(request, env),
         refuse,
       },
@@ -199,6 +204,7 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
     has: plugins.has,
     ofPrefix,
     readsStreams: (name) => streaming.has(name),
+    direct: plugins.direct,
     fetch: plugins.fetch,
     isOpen(path, method) {
       const [, name, rest] = under.exec(path) ?? []

@@ -8,7 +8,15 @@
 import { limits } from '#base/limits/limits.ts'
 import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
-import type { BrokerPort, Capability, Plugin, RouteEnvironment, Running } from '#contract'
+import type {
+  BrokerPort,
+  Capability,
+  DirectRequest,
+  Plugin,
+  Reply,
+  RouteEnvironment,
+  Running,
+} from '#contract'
 import { problemOf } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { setAsideDamaged } from '#store/plugins/plugin-file.ts'
 import { type CapabilityPorts, type CapabilitySettings, createHost, fileOf } from './capabilities.ts'
@@ -223,6 +231,11 @@ export function createPlugins(
      * plugin.unavailable while it does not run.
      */
     fetch: answer,
+    /** A running plugin's response that needs no Request; undefined if `fetch` has to respond. */
+    direct(name: string, request: DirectRequest): Reply | undefined {
+      const one = all.get(name)
+      return one?.state === 'running' ? one.running?.direct?.(request) : undefined
+    },
     /** Passes a notification to a plugin. @throws plugin.unavailable, or the error of the plugin. */
     async notify(name: string, uri: string, body: Buffer): Promise<void> {
       const one = all.get(name)

@@ -60,7 +60,7 @@ async function changedArrival(
 }
 
 /** Path and query of a URL, as written. */
-const targetOf = (url: string): string => url.slice(url.indexOf('/', url.indexOf('://') + 3))
+export const targetOf = (url: string): string => url.slice(url.indexOf('/', url.indexOf('://') + 3))
 
 /**
  * Path and query as the client wrote them, without the mount path: a URL object may encode them differently.

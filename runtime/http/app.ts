@@ -14,6 +14,7 @@ import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/
 import type { Snapshots } from '#broker/tenant/snapshot-files.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
 import type { Backups } from '#broker/upkeep/backup-schedule.ts'
+import type { DirectRequest } from '#contract'
 import { createEntityMaps } from '#federation/entity-maps.ts'
 import type { Sources } from '#federation/sources.ts'
 import type { SubscriptionForwarding } from '#federation/subscription-forwarding.ts'
@@ -117,6 +118,8 @@ export interface App {
    * request.
    */
   readonly direct: DirectReads
+  /** The same for paths under the name of a component. */
+  readonly directUnder: DirectReads
   /** The routes of one component, for a listener of its own. */
   component(name: string): (request: Request, env: HttpEnv) => Promise<Response>
   /** The response to an error raised outside the routes. */
@@ -237,9 +240,15 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   )
   // A tunnelled gateway may only deliver notifications; it sends its other requests over plain HTTP.
   const serveTunnelled = createTunnelled(app, new Set(['notify']))
+  const directRequests = metrics.counter('selvedge_http_requests_total')
   return Object.freeze({
     ...app,
     direct: createDirectReads({ broker, core: contexts.unnamed, reads, metrics }, settings),
+    directUnder(request: DirectRequest) {
+      const reply = components.directUnder(request)
+      if (reply !== undefined) directRequests.value++
+      return reply
+    },
     component: (name: string) => async (request: Request, env: HttpEnv) => {
       try {
         return await components.of(name, request, env)
@@ -294,7 +303,7 @@ function serve(
   table: Table,
   { answer: refuse, under }: { readonly answer: App['refuse'] } & Pick<ComponentRoutes, 'under'>,
   metrics: Metrics,
-): Omit<App, 'end' | 'component' | 'direct'> {
+): Omit<App, 'end' | 'component' | 'direct' | 'directUnder'> {
   const requests = metrics.counter('selvedge_http_requests_total')
   const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath, router: createRouter() })
   for (const [path, methods] of Object.entries(described(table))) hono.all(path, byMethod(methods))
@@ -319,7 +328,7 @@ function serve(
       }
       return hono.fetch(request, env)
     },
-  } satisfies Omit<App, 'end' | 'component' | 'direct'>)
+  } satisfies Omit<App, 'end' | 'component' | 'direct' | 'directUnder'>)
 }
 
 /** The path as sent, still percent-encoded: it is split into segments before it is decoded. */

@@ -221,6 +221,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
         ofPrefix: () => undefined,
         status: () => ({}),
         readsStreams: () => false,
+        direct: () => undefined,
         fetch: () => new Response(),
       },
       models: modelsIn(dataFolder, log),

@@ -38,6 +38,7 @@ export function openFront(name: string, ports: FrontPorts): OpenFront {
       ofPrefix: () => undefined,
       readsStreams: () => true,
       status: () => running().status(),
+      direct: (...given) => running().direct(...given),
       fetch: (...given) => running().fetch(...given),
     },
     async listen(app, url, rules) {
@@ -71,7 +72,8 @@ export function openFront(name: string, ports: FrontPorts): OpenFront {
       // Other paths are those of the gateway itself.
       const fetch: App['fetch'] = (request, env) =>
         /^[^?]*:\/\/[^/]*\/ngsi-ld\//.test(request.url) ? orchestrated(request, env) : app.fetch(request, env)
-      const entrance = createEntrance({ fetch, refuse }, rules)
+      const direct: App['direct'] = (request) => running().direct('orchestrator', request)
+      const entrance = createEntrance({ fetch, refuse, direct }, rules)
       const { outflow, log } = ports
       server = await createHttpServer({ ...entrance, refuse, outflow, log }, { host: '127.0.0.1', port: 0 })
       return server

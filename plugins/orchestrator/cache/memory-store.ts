@@ -37,4 +37,6 @@ export function createMemoryStore() {
 
 /** Bytes of the body, and an estimate of the rest. */
 const sizeOf = ({ body, headers }: StoredResponse): number =>
-  body.length + 512 + headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  body.length +
+  512 +
+  Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0)

@@ -31,6 +31,8 @@ function open({ isOwn = false, remoteMs = 2000 } = {}) {
   }
   const memory = createMemoryStore()
   const cache = createResponseCache({ broker, memory, copies: undefined, now: () => state.now }, { remoteMs })
+  const direct = (target: string, headers: Record<string, string> = {}) =>
+    cache.direct({ method: 'GET', target, headers: new Headers(headers) })
   const get = async (target = `${entities}?type=A`, headers: Record<string, string> = {}) => {
     const request = new Request(`http://x${target}`, { headers })
     const response = await cache.respond(
@@ -39,7 +41,7 @@ function open({ isOwn = false, remoteMs = 2000 } = {}) {
     )
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
-  return { state, answers, cache, get, memory }
+  return { state, answers, cache, get, direct, memory }
 }
 
 afterEach(restoreLimits)
@@ -138,6 +140,47 @@ describe('a cached response of another broker', () => {
     answers.headers = headers
     await get()
     expect((await get()).text).toBe('[2]')
+  })
+})
+
+describe('a direct response', () => {
+  const target = `${entities}?type=A`
+
+  it('equals that of a full request, and is given while it is valid', async () => {
+    const { get, direct, state } = open({ isOwn: true })
+    expect(direct(target)).toBeUndefined()
+    await get()
+    const full = await get()
+    const reply = direct(target)!
+    expect([reply.status, String(reply.body), reply.headers]).toEqual([
+      full.status,
+      full.text,
+      Object.fromEntries(full.headers),
+    ])
+    const tag = { 'If-None-Match': reply.headers['etag']! }
+    const known = await get(target, tag)
+    expect(direct(target, tag)).toEqual({
+      status: 304,
+      headers: Object.fromEntries(known.headers),
+      body: null,
+    })
+    for (const headers of [
+      { 'Cache-Control': 'no-cache' },
+      { 'NGSILD-Tenant': 'city' },
+      { Authorization: 'x' },
+    ])
+      expect(direct(target, headers as unknown as Record<string, string>)).toBeUndefined()
+    state.change!++
+    expect(direct(target)).toBeUndefined()
+  })
+
+  it('is the stored buffer itself, with a length that the writer adds', async () => {
+    const { get, direct, answers } = open()
+    answers.headers = { 'Content-Length': '3' }
+    await get()
+    const [one, two] = [direct(target)!, direct(target)!]
+    expect(one.body).toBe(two.body)
+    expect(one.headers).not.toHaveProperty('content-length')
   })
 })
 

@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { ForwardPort, ProxiedRequest } from '#contract'
+import type { ForwardPort, ProxiedRequest, Reply } from '#contract'
 import { type CacheableRequest, type CachedRequest, cacheableOf } from './cache-key.ts'
 import type { MemoryStore } from './memory-store.ts'
 import type { RedisCopies } from './redis-copies.ts'
@@ -19,6 +19,7 @@ import {
   type StoredResponse,
   sentAgain,
   statedAge,
+  storedHeaders,
   tagOf,
   unpacked,
 } from './stored-response.ts'
@@ -51,18 +52,29 @@ export function createResponseCache(
 
   const lastWriteOf = (tenant: string): number => lastWrites.get(tenant) ?? lastWriteElsewhere
 
-  async function found({ key, tenant }: CacheableRequest): Promise<StoredResponse | undefined> {
-    const usable = (stored: StoredResponse | undefined): StoredResponse | undefined => {
-      const state = { validity: broker.validity?.(tenant), lastWrite: lastWriteOf(tenant), instance }
-      return stored !== undefined && isValid(stored, now(), state) ? stored : undefined
-    }
-    const own = memory.get(key)
-    if (usable(own) !== undefined) return own
-    if (own !== undefined) memory.remove(key)
+  function isUsable(stored: StoredResponse, tenant: string): boolean {
+    const state = { validity: broker.validity?.(tenant), lastWrite: lastWriteOf(tenant), instance }
+    return isValid(stored, now(), state)
+  }
+
+  function inMemory({ key, tenant }: CacheableRequest): StoredResponse | undefined {
+    const stored = memory.get(key)
+    if (stored === undefined || isUsable(stored, tenant)) return stored
+    memory.remove(key)
+    return undefined
+  }
+
+  async function copied({ key, tenant }: CacheableRequest): Promise<StoredResponse | undefined> {
     const copy = await copies?.response(tenant, key)
-    const stored = usable(copy && unpacked(copy))
-    if (stored !== undefined) memory.set(key, stored)
+    const stored = copy && unpacked(copy)
+    if (stored === undefined || !isUsable(stored, tenant)) return undefined
+    memory.set(key, stored)
     return stored
+  }
+
+  function hit(stored: StoredResponse, { ifNoneMatch }: CacheableRequest): Reply {
+    counts.hits++
+    return sentAgain(stored, { ifNoneMatch, now: now(), isHit: true })
   }
 
   /** The time until which a new response may be used; undefined if it may not be stored. */
@@ -92,7 +104,7 @@ export function createResponseCache(
     const { headers } = response
     const etag = tagOf(headers, read)
     const stored: StoredResponse = {
-      headers: [...headers],
+      headers: storedHeaders(headers, etag),
       body: read,
       requestedAt,
       ...until,
@@ -103,20 +115,23 @@ export function createResponseCache(
       memory.set(key, stored)
       copies?.putResponse(tenant, key, packed(stored), until.until - requestedAt)
     }
-    return sentAgain(stored, { ifNoneMatch, now: requestedAt, isHit: false })
+    return responseOf(sentAgain(stored, { ifNoneMatch, now: requestedAt, isHit: false }))
   }
 
   return Object.freeze({
+    /** Responds from memory; undefined if `respond` has to respond. */
+    direct(request: CachedRequest): Reply | undefined {
+      const wanted = cacheableOf(request, broker.address)
+      const stored = wanted && inMemory(wanted)
+      return stored && hit(stored, wanted!)
+    },
     /** Responds from the cache, or forwards the request. */
     async respond(forwarded: ProxiedRequest, request: CachedRequest): Promise<Response> {
       const wanted = cacheableOf(request, broker.address)
       const isOff = broker.validity === undefined && remoteMs === 0
       if (wanted === undefined || isOff) return broker.forward(forwarded)
-      const stored = await found(wanted)
-      if (stored !== undefined) {
-        counts.hits++
-        return sentAgain(stored, { ifNoneMatch: wanted.ifNoneMatch, now: now(), isHit: true })
-      }
+      const stored = inMemory(wanted) ?? (await copied(wanted))
+      if (stored !== undefined) return responseOf(hit(stored, wanted))
       counts.misses++
       return fetched(forwarded, wanted)
     },
@@ -132,6 +147,8 @@ export function createResponseCache(
     status: () => ({ ...counts, ...memory.status() }),
   })
 }
+
+const responseOf = ({ status, headers, body }: Reply): Response => new Response(body, { status, headers })
 
 const cutOff = (error: unknown): never => {
   throw new GatewayError('peer.unavailable', `the response was cut off: ${(error as Error).message}`)

@@ -3,11 +3,13 @@
  * `response-cache.ts` sets the time until which it may be used, and the last write of a client. Pure.
  */
 import { hash } from 'node:crypto'
-import type { ChangeValidity } from '#contract'
+import type { ChangeValidity, Reply } from '#contract'
+import { isObject } from '#ngsi-ld/values/json.ts'
 import { isKeyed } from './cache-key.ts'
 
 export interface StoredResponse {
-  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Names in lower case, with the entity tag and without the length. */
+  readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
   /** When the request was sent to the broker, wall clock ms. */
   readonly requestedAt: number
@@ -56,22 +58,29 @@ export function isValid(
   return stored.instance === instance && validity?.change === stored.change && now < validity.until
 }
 
-/** The response to a client: 304 if it names the tag. @param age seconds; undefined for a new response. */
+/** Headers of a response as they are stored. */
+export function storedHeaders(headers: Headers, etag: string): StoredResponse['headers'] {
+  const { 'content-length': _, ...kept } = Object.fromEntries(headers)
+  return { ...kept, etag }
+}
+
+/** The response to a client: 304 if it names the tag. */
 export function sentAgain(
   { headers: stored, body, etag, requestedAt }: StoredResponse,
   { ifNoneMatch, now, isHit }: { ifNoneMatch: string | null; now: number; isHit: boolean },
-): Response {
-  // A plain object: building a Headers object takes longer than all else here.
-  const headers: Record<string, string> = Object.fromEntries(stored)
-  headers['etag'] = etag
-  if (isHit) {
-    const before = Math.max(0, Number(headers['age'] ?? 0)) || 0
-    headers['age'] = String(Math.ceil((now - requestedAt) / 1000 + before))
-    headers['cache-status'] = 'selvedge-orchestrator; hit'
-  }
-  if (ifNoneMatch === null || !names(ifNoneMatch, etag)) return new Response(body, { status: 200, headers })
-  for (const name of ['content-type', 'content-length', 'content-encoding']) delete headers[name]
-  return new Response(null, { status: 304, headers })
+): Reply {
+  const headers = isHit ? { ...stored, age: ageOf(stored, now - requestedAt), ...hit } : stored
+  if (ifNoneMatch === null || !names(ifNoneMatch, etag)) return { status: 200, headers, body }
+  const { 'content-type': _, 'content-encoding': __, ...rest } = headers as Record<string, string>
+  return { status: 304, headers: rest, body: null }
+}
+
+const hit = { 'cache-status': 'selvedge-orchestrator; hit' }
+
+/** Seconds since the response left its origin. */
+function ageOf({ age }: StoredResponse['headers'], ms: number): string {
+  const before = Math.max(0, Number(age ?? 0)) || 0
+  return String(Math.ceil(ms / 1000 + before))
 }
 
 /** Weak comparison [RFC 9110 13.1.2]. */
@@ -96,8 +105,7 @@ export function unpacked(bytes: Buffer): StoredResponse | undefined {
     const end = 4 + bytes.readUInt32BE(0)
     const head = JSON.parse(bytes.toString('utf8', 4, end)) as Partial<StoredResponse>
     const { headers, requestedAt, until, change, instance, etag } = head
-    if (!Array.isArray(headers) || typeof requestedAt !== 'number' || typeof until !== 'number')
-      return undefined
+    if (!isObject(headers) || typeof requestedAt !== 'number' || typeof until !== 'number') return undefined
     if (typeof instance !== 'string' || typeof etag !== 'string') return undefined
     return { headers, requestedAt, until, change, instance, etag, body: bytes.subarray(end) }
   } catch {

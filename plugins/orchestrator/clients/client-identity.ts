@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
-import type { ReceivedRequest } from '#contract'
+import type { DirectRequest } from '#contract'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 
 export interface ClientIdentity {
@@ -13,17 +13,17 @@ export interface ClientIdentity {
   readonly by: 'token' | 'header' | 'address'
 }
 
-/** @param arrival undefined for a request from within. */
+/** @param socket undefined for a request from within. */
 export function clientOf(
   headers: Pick<Headers, 'get'>,
-  arrival: ReceivedRequest | undefined,
+  socket: DirectRequest['socket'] | undefined,
 ): ClientIdentity {
   const token = headers.get('authorization')?.replace(/^bearer\s+/i, '') ?? headers.get('x-auth-token')
   const subject = subjectOf(token ?? '')
   if (subject !== undefined) return { id: bounded(subject), by: 'token' }
   const named = headers.get('selvedge-client')?.trim()
   if (named !== undefined && named !== '') return { id: bounded(named), by: 'header' }
-  const address = arrival?.incoming.socket.remoteAddress?.replace(/^::ffff:/, '')
+  const address = socket?.remoteAddress?.replace(/^::ffff:/, '')
   return { id: address ?? 'selvedge', by: 'address' }
 }
 

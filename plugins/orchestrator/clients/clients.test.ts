@@ -1,5 +1,4 @@
 /** Clients: their identity, the names of what they use, and their counts. */
-import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -13,8 +12,8 @@ const tokenOf = (claims: object): string =>
   `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.signature`
 
 describe('the identity of a client', () => {
-  const arrival = { incoming: new IncomingMessage(new Socket()) }
-  Object.defineProperty(arrival.incoming.socket, 'remoteAddress', { value: '::ffff:10.0.0.7' })
+  const socket = new Socket()
+  Object.defineProperty(socket, 'remoteAddress', { value: '::ffff:10.0.0.7' })
   const named = { 'selvedge-client': 'app-1' }
 
   it.each([
@@ -25,12 +24,12 @@ describe('the identity of a client', () => {
     [{ authorization: 'Bearer a.%%%.b' }, '10.0.0.7', 'address'],
     [{}, '10.0.0.7', 'address'],
   ])('of %j is %s, by its %s', (headers, id, by) =>
-    expect(clientOf(new Headers(headers as Record<string, string>), arrival)).toEqual({ id, by }),
+    expect(clientOf(new Headers(headers as Record<string, string>), socket)).toEqual({ id, by }),
   )
 
   it('is the digest of a long name', () => {
     const ids = ['a', 'b'].map(
-      (end) => clientOf(new Headers({ 'selvedge-client': 'x'.repeat(300) + end }), arrival).id,
+      (end) => clientOf(new Headers({ 'selvedge-client': 'x'.repeat(300) + end }), socket).id,
     )
     expect(new Set(ids).size).toBe(2)
     for (const id of ids) expect(id).toMatch(/^sha256:[0-9a-f]{64}$/)

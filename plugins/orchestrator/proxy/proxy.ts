@@ -4,10 +4,10 @@
  * requests are counted by client.
  */
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
-import type { ForwardPort, ProxiedRequest, RouteEnvironment } from '#contract'
+import type { DirectRequest, ForwardPort, ProxiedRequest, Reply, RouteEnvironment } from '#contract'
 import type { CachedRequest } from '#plugins/orchestrator/cache/cache-key.ts'
 import type { ResponseCache } from '#plugins/orchestrator/cache/response-cache.ts'
-import { clientOf } from '#plugins/orchestrator/clients/client-identity.ts'
+import { type ClientIdentity, clientOf } from '#plugins/orchestrator/clients/client-identity.ts'
 import type { Clients } from '#plugins/orchestrator/clients/clients.ts'
 import { resourceOf } from '#plugins/orchestrator/clients/used-resource.ts'
 import { withPlatformContext } from '#plugins/orchestrator/context/missing-context.ts'
@@ -24,6 +24,14 @@ export interface ProxyPorts {
   readonly clients: Clients
   /** Whether an address is that of the orchestrator itself. */
   readonly isLoop: (address: string) => boolean
+}
+
+/** The client of a request, and what became of it. */
+interface Outcome {
+  readonly client: ClientIdentity
+  readonly status: number
+  /** Of a resource that the request created. */
+  readonly location?: string | null
 }
 
 export function createProxy({ broker, ranking, subscriptions, cache, clients, isLoop }: ProxyPorts) {
@@ -48,23 +56,35 @@ export function createProxy({ broker, ranking, subscriptions, cache, clients, is
     }
   }
 
+  function note({ method, target, headers }: CachedRequest, { client, status, location }: Outcome): void {
+    const tenant = headers.get('ngsild-tenant') ?? ''
+    clients.note({ tenant, client, method, resource: resourceOf(target, location), status })
+  }
+
   return Object.freeze({
+    /** Responds at once, from the cache; undefined if `respond` has to respond. */
+    direct({ method = '', url: target = '', headers: given, socket }: DirectRequest): Reply | undefined {
+      const request = { method, target, headers: plainHeaders({ headers: given }) }
+      const reply = cache.direct(request)
+      if (reply !== undefined)
+        note(request, { client: clientOf(request.headers, socket), status: reply.status })
+      return reply
+    },
     async respond(request: Request, environment: RouteEnvironment): Promise<Response> {
       const { method, url } = request
+      const { incoming } = environment.arrival ?? {}
       const target = url.slice(url.indexOf('/', url.indexOf('://') + 3))
-      const headers = plainHeaders(request, environment)
-      const tenant = headers.get('ngsild-tenant') ?? ''
-      const client = clientOf(headers, environment.arrival)
-      const note = (status: number, location: string | null = null): void =>
-        clients.note({ tenant, client, method, resource: resourceOf(target, location), status })
+      const headers = incoming === undefined ? request.headers : plainHeaders(incoming)
+      const received: CachedRequest = { method, target, headers }
+      const client = clientOf(headers, incoming?.socket)
       try {
-        const response = await responseTo({ request, environment }, { method, target, headers })
+        const response = await responseTo({ request, environment }, received)
         const { status } = response
         // Reading the headers of a response makes sending it slower.
-        note(status, status === 201 ? response.headers.get('location') : null)
+        note(received, { client, status, location: status === 201 ? response.headers.get('location') : null })
         return response
       } catch (error) {
-        note(toGatewayError(error).entry.status)
+        note(received, { client, status: toGatewayError(error).entry.status })
         return failedAnswer(error)
       }
     },

@@ -110,7 +110,7 @@ function sentOf(request: Request, body: JsonObject): SentSubscription {
 
 /** The client, and its credentials for the broker; a token of this gateway stays here. */
 function requestOf({ request: { headers }, environment: { arrival } }: ProxiedRequest): ClientRequest {
-  const { id } = clientOf(headers, arrival)
+  const { id } = clientOf(headers, arrival?.incoming.socket)
   const credentials = (['authorization', 'x-auth-token'] as const).flatMap((name) => {
     const value = headers.get(name)
     return value === null || name === arrival?.tokenHeader ? [] : [[name, value] as const]

@@ -8,7 +8,7 @@ import { limits } from '#base/limits/limits.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Outflow } from '#base/process/outflow.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Reply } from '#http/request/response.ts'
+import type { Reply } from '#contract'
 
 export interface AnswerWriterPorts {
   readonly outflow: Pick<Outflow, 'hasRoom'>
@@ -76,7 +76,8 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
       plain.writeHead.call(outgoing, status, { ...headers, 'Content-Length': length })
       if (length > limits.outflowSmallBytes.value) sendHeadApart(outgoing)
       // An ASCII text is written as Latin-1: the bytes are the same and the copy is faster.
-      plain.end.call(outgoing, body, length === body.length ? 'latin1' : 'utf8')
+      if (typeof body === 'string') plain.end.call(outgoing, body, length === body.length ? 'latin1' : 'utf8')
+      else plain.end.call(outgoing, body)
     },
   } satisfies AnswerWriter)
 }

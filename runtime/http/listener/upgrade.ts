@@ -11,11 +11,11 @@ import type { Pacing } from '#base/load/yielding.ts'
 import type { Outflow } from '#base/process/outflow.ts'
 import type { Log } from '#base/register/log.ts'
 import type { HttpEnv, Upgrade } from '#http/request/http-environment.ts'
-import type { Reply } from '#http/request/response.ts'
+import type { DirectReads } from '#http/request/response.ts'
 
 export interface HttpServerPorts {
   /** Answers simple requests before a Request is built for them. */
-  readonly direct?: ((incoming: IncomingMessage) => Reply | undefined) | undefined
+  readonly direct?: DirectReads | undefined
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
   /** The response to a request so malformed that no Request could be built from it. */
   refuse(error: unknown): Response

@@ -4,9 +4,10 @@
  * everywhere.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { RouteEnvironment } from '#contract'
+import type { DirectRequest, Reply, RouteEnvironment } from '#contract'
 import type { Bodies } from '#http/request/body.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
+import type { DirectReads } from '#http/request/response.ts'
 
 /** Components by name, as the plugin host runs them. */
 export interface Components {
@@ -19,12 +20,16 @@ export interface Components {
   status(): object
   /** Whether a component reads or forwards the bodies of requests itself, as streams. */
   readsStreams(name: string): boolean
+  /** A response of a component that needs no Request; undefined if `fetch` has to respond. */
+  direct(name: string, request: DirectRequest): Reply | undefined
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
 }
 
 export interface ComponentRoutes {
   /** Answers a path under a component's name; undefined if the path belongs to no component. */
   under(request: Request, env: HttpEnv): Promise<Response> | undefined
+  /** Answers a path under a component's name at once, if the component can. */
+  readonly directUnder: DirectReads
   /** Answers a path of one component. */
   of(name: string, request: Request, env: HttpEnv): Promise<Response>
 }
@@ -37,6 +42,15 @@ export function createComponentRoutes(
     components.fetch(name, request, environmentOf(env, bodies, components.readsStreams(name)))
   return Object.freeze({
     of,
+    directUnder({ method, url = '', headers, socket }) {
+      const [, name, rest] = /^\/([a-z-]+)(\/.*)/.exec(url) ?? []
+      // Pages of other origins need further headers.
+      if (name === undefined || headers.origin !== undefined) return undefined
+      const reply = components.direct(name, { method, url: rest, headers, socket })
+      if (reply === undefined) return undefined
+      const { location, link } = reply.headers
+      return { ...reply, headers: { ...reply.headers, ...relocated({ location, link }, name) } }
+    },
     under(request, env) {
       const { url } = request
       const start = url.indexOf('/', url.indexOf('://') + 3)
@@ -53,22 +67,30 @@ export function createComponentRoutes(
       // Body and signal are in the environment; attaching them to the Request would cost as much as many a
       // response.
       return of(name, new Request(url.slice(0, start) + path, { method, headers }), env).then((response) =>
-        relocated(response, name),
+        withRelocated(response, name),
       )
     },
   } satisfies ComponentRoutes)
 }
 
-/** Prefixes the absolute paths in Location and Link with the component's name. */
-function relocated(response: Response, name: string): Response {
-  const [location, link] = [response.headers.get('Location') ?? '', response.headers.get('Link') ?? '']
-  const isMoved = /^\/(?!\/)/.test(location)
-  const isLinked = /<\/(?!\/)/.test(link)
-  if (!isMoved && !isLinked) return response
+function withRelocated(response: Response, name: string): Response {
+  const [location, link] = [response.headers.get('location'), response.headers.get('link')]
+  const changed = Object.entries(relocated({ location, link }, name))
+  if (changed.length === 0) return response
   const headers = new Headers(response.headers)
-  if (isMoved) headers.set('Location', `/${name}${location}`)
-  if (isLinked) headers.set('Link', link.replaceAll(/<\/(?!\/)/g, `</${name}/`))
+  for (const [key, value] of changed) headers.set(key, value)
   return new Response(response.body, { status: response.status, headers })
+}
+
+/** Location and Link with the component's name before their absolute paths, where they have any. */
+function relocated(
+  { location, link }: Readonly<Record<'location' | 'link', string | null | undefined>>,
+  name: string,
+): Readonly<Record<string, string>> {
+  return {
+    ...(location && /^\/(?!\/)/.test(location) && { location: `/${name}${location}` }),
+    ...(link && /<\/(?!\/)/.test(link) && { link: link.replaceAll(/<\/(?!\/)/g, `</${name}/`) }),
+  }
 }
 
 const nothing = Buffer.alloc(0)

@@ -3,24 +3,17 @@
  * 6.3). An entity that needs no translation is sent as its stored text. Headers are set when the Response is
  * created; changing them later would take four times as long as the whole response.
  */
-import type { IncomingMessage } from 'node:http'
 import { productToken } from '#base/register/version.ts'
+import type { DirectRequest, Reply } from '#contract'
 import { type Context, contextMember } from '#ngsi-ld/context/context.ts'
 import { contextRelation, geoJson } from './negotiate.ts'
 import type { ApiRequest, RequestHead } from './request.ts'
 import { isNamed, versionTag } from './version-tag.ts'
 
 /** The reply to a simple read; undefined passes the request to the full route. */
-export type DirectReads = (incoming: IncomingMessage) => Reply | undefined
+export type DirectReads = (request: DirectRequest) => Reply | undefined
 
 type Headers = Readonly<Record<string, string>>
-
-/** A response as plain values, for a writer that needs no Response object. */
-export interface Reply {
-  readonly status: number
-  readonly headers: Headers
-  readonly body: string | null
-}
 
 /** Entities as JSON texts without @context, and the context of their names. */
 export interface RenderedEntities {

@@ -19,6 +19,7 @@ it('can be read late, and twice', async () => {
       ofPrefix: () => undefined,
       status: () => ({}),
       readsStreams: () => false,
+      direct: () => undefined,
       async fetch(_name, _request, environment) {
         await delay(50)
         const first = await environment.body()

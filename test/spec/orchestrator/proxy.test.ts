@@ -93,8 +93,49 @@ describe('the orchestrator of this gateway', () => {
       await own.send('POST', entities, { id: freshId(), type: 'Paged', level: property(level) })
     const page = `${entities}?type=Paged&limit=1`
     expect((await own.get(page)).headers['link']).toContain(`<${entities}?`)
-    const linked = (await gateway.get(`/orchestrator${page}`)).headers['link']
-    expect(linked).toContain(`</orchestrator${entities}?`)
+    for (const state of [undefined, 'selvedge-orchestrator; hit']) {
+      const { headers } = await gateway.get(`/orchestrator${page}`, { Accept: 'application/json' })
+      expect(headers['cache-status']).toBe(state)
+      expect(headers['link']).toContain(`</orchestrator${entities}?`)
+    }
+  })
+
+  it('answers from the cache at both ports, until something changes, and counts that', async () => {
+    const type = 'Cached'
+    const id = freshId()
+    await own.send('POST', entities, { id, type, level: property(1) })
+    const headers = { 'Selvedge-Client': 'reader' }
+    const path = `${entities}?type=${type}`
+    const [first, again, mounted] = [
+      await own.get(path, headers),
+      await own.get(path, headers),
+      await gateway.get(`/orchestrator${path}`, headers),
+    ]
+    for (const hit of [again, mounted]) {
+      expect([hit.status, hit.text, hit.headers['etag']]).toEqual([200, first.text, first.headers['etag']])
+      expect(hit.headers).toMatchObject({
+        'cache-status': 'selvedge-orchestrator; hit',
+        age: expect.any(String),
+        'content-type': first.headers['content-type'],
+        'content-length': `${Buffer.byteLength(first.text)}`,
+      })
+    }
+    const known = { ...headers, 'If-None-Match': first.headers['etag']! }
+    for (const answer of [await own.get(path, known), await gateway.get(`/orchestrator${path}`, known)])
+      expect([answer.status, answer.text, answer.headers['content-type']]).toEqual([304, '', undefined])
+    const page = await own.get(path, { ...headers, Origin: 'http://127.0.0.1' })
+    expect(page.text).toBe(first.text)
+    const foreign = await own.get(path, { ...headers, Host: 'rebound.example' })
+    expect(foreign.status).toBe(421)
+    const elsewhere = await own.get(path, { ...headers, 'NGSILD-Tenant': 'other' })
+    expect(elsewhere.status).toBe(404)
+    await gateway.send('PATCH', `${entities}/${id}/attrs`, { level: property(2) })
+    expect((await own.get(path, headers)).text).toContain('"value":2')
+    const { clients } = (await gateway.get('/orchestrator/clients')).json() as {
+      clients: { client: string; uses: object[] }[]
+    }
+    const uses = clients.find(({ client }) => client === 'reader')!.uses
+    expect(uses).toMatchObject([{ method: 'GET', resource: `entities?type=${type}`, count: 7 }])
   })
 
   it('passes a body with GET, and one larger than other bodies may be', async () => {
