@@ -34,9 +34,22 @@ export interface FoundAlternatives {
   readonly alternatives: readonly Alternative[]
   /** Whether the first one is the virtual sensor of the failed sensor. */
   readonly isReplaced: boolean
-  /** Whether the ranking answered. */
+  /** Whether the ranking answered, from an index that was built. */
   readonly isComplete: boolean
 }
+
+/** Candidates of the ranking. */
+interface RankedStreams {
+  /** By id, best first. */
+  readonly scores: ReadonlyMap<string, number>
+  readonly isComplete: boolean
+}
+
+const none: RankedStreams = { scores: new Map(), isComplete: true }
+
+/** Whether an index answered that is being built, and lacks entities. */
+const isBuilding = (headers: Readonly<Record<string, string>>): boolean =>
+  headers['selvedge-answered-by'] === 'index' && headers['selvedge-index-position'] === undefined
 
 export type Alternatives = ReturnType<typeof createAlternatives>
 
@@ -44,8 +57,7 @@ export function createAlternatives({ reading, ranking, now }: AlternativesPorts)
   let failure: string | undefined
   let failedAt = -Infinity
 
-  /** Candidates of the ranking with their scores, best first; undefined if it failed. */
-  async function ranked(query: string): Promise<ReadonlyMap<string, number> | undefined> {
+  async function ranked(query: string): Promise<RankedStreams> {
     const answer = await ranking.exchange({
       method: 'GET',
       path: `/ngsi-ld/v1/entities?${query}`,
@@ -58,11 +70,17 @@ export function createAlternatives({ reading, ranking, now }: AlternativesPorts)
         : undefined
     if (items === undefined) {
       failedAt = now()
-      return undefined
+      return { ...none, isComplete: false }
     }
-    return new Map(
-      itemsOf(items, now()).entities.map((one) => [one.id, numberOf(propertyValue(one, rankScoreName)) ?? 0]),
-    )
+    return {
+      scores: new Map(
+        itemsOf(items, now()).entities.map((one) => [
+          one.id,
+          numberOf(propertyValue(one, rankScoreName)) ?? 0,
+        ]),
+      ),
+      isComplete: !('headers' in answer && isBuilding(answer.headers)),
+    }
   }
 
   /** The stream of the virtual sensor of a sensor, if it has a value. */
@@ -79,8 +97,7 @@ export function createAlternatives({ reading, ranking, now }: AlternativesPorts)
     /** At most `limits.orchestratorAlternativesMax`. @throws peer.unavailable, peer.refused */
     async of({ stream, sensor, facts }: WatchedStream): Promise<FoundAlternatives> {
       const query = queryOf(facts)
-      const candidates = query === undefined ? new Map<string, number>() : await ranked(query)
-      const scores = candidates ?? new Map<string, number>()
+      const { scores, isComplete } = query === undefined ? none : await ranked(query)
       const replacement = sensor === '' || isVirtualSensor(sensor) ? undefined : await replacementOf(sensor)
       const ids = [...(replacement === undefined ? [] : [replacement]), ...scores.keys()]
       const described = await reading.describe(ids)
@@ -91,7 +108,7 @@ export function createAlternatives({ reading, ranking, now }: AlternativesPorts)
         return id === stream || one === undefined || !isUsable(one) || isEarly ? [] : [{ id, one }]
       })
       return {
-        isComplete: candidates !== undefined,
+        isComplete,
         isReplaced: replacement !== undefined && usable[0]?.id === replacement,
         alternatives: usable.slice(0, limits.orchestratorAlternativesMax.value).map(({ id, one }) => ({
           stream: id,

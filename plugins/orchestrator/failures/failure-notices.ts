@@ -38,7 +38,7 @@ export interface Switch {
 export interface OpenFailure extends StreamFailure {
   /** Id of the first notice. */
   readonly id: string
-  /** Left out if the ranking answered; else its alternatives are searched again. */
+  /** Left out if the search was complete; else its alternatives are searched again. */
   readonly isSearching?: true | undefined
   /** Undefined if the subscription does not switch, or has no alternative. */
   readonly switchedTo?: Switch | undefined

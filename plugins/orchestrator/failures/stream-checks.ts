@@ -273,7 +273,7 @@ export function createStreamChecks(ports: StreamChecksPorts) {
 
   /**
    * Sends the alternatives once more: when the virtual sensor of the failed one has its first value, or when
-   * the first search had failed. An alternative that was switched to and failed is another reason.
+   * the first search was incomplete. An alternative that was switched to and failed is another reason.
    */
   async function update(row: WatchedStream, failure: OpenFailure, search: Search): Promise<void> {
     const current = failure.switchedTo

@@ -1,4 +1,7 @@
-/** A stream fails while the ranking does not answer: its alternatives follow in a second notice. */
+/**
+ * A stream fails while the ranking does not answer, or while the index behind it is being built: its alternatives
+ * follow in a second notice.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,10 +18,19 @@ const path = '/orchestrator/ngsi-ld/v1/subscriptions'
 const headers = { 'Content-Type': 'application/json', 'Selvedge-Client': 'a' }
 const stream = (name: string) => `urn:ngsi-ld:IotStream:${name}`
 const link = (object: string) => ({ type: 'Relationship', object })
-let isRankingUp = false
+const found = [{ id: stream('b'), type: `${iotStream}IotStream` }]
+const fromIndex = { 'Content-Type': 'application/json', 'Selvedge-Answered-By': 'index' }
+const states = {
+  down: { status: 503, headers: {}, body: {} },
+  building: { status: 200, headers: fromIndex, body: [] },
+  up: { status: 200, headers: { ...fromIndex, 'Selvedge-Index-Position': '7' }, body: found },
+}
+let state: keyof typeof states = 'down'
+let searches = 0
 const ranking = createServer((_, response) => {
-  response.writeHead(isRankingUp ? 200 : 503, { 'Content-Type': 'application/json' })
-  response.end(isRankingUp ? JSON.stringify([{ id: stream('b'), type: `${iotStream}IotStream` }]) : '{}')
+  searches++
+  const { status, headers, body } = states[state]
+  response.writeHead(status, headers).end(JSON.stringify(body))
 })
 let gateway: GatewayInside
 
@@ -51,7 +63,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-it('has no alternatives at first, and those of the ranking once it answers', async () => {
+it.each([
+  ['the ranking answers', 'down'],
+  ['the index is built', 'building'],
+] as const)('has no alternatives at first, and those of the ranking once %s', async (_, first) => {
+  state = first
   const body = { type: 'Subscription', entities: [{ id: stream('a'), type: `${iotStream}IotStream` }] }
   await expect.poll(async () => (await gateway.get('/orchestrator/version')).status, patience).toBe(200)
   const id = (await gateway.ask('POST', path, { body, headers })).text
@@ -72,11 +88,17 @@ it('has no alternatives at first, and those of the ranking once it answers', asy
   const attributes = { 'urn:selvedge:ns:state': { type: 'Property', value: 'fault' } }
   await gateway.send('POST', `/ngsi-ld/v1/entities/${stream('a')}/attrs`, attributes)
   await expect.poll(() => notices, patience).toMatchObject([{ type: 'StreamFailure', alternatives: [] }])
-  isRankingUp = true
+  const before = searches
+  await expect.poll(() => searches, patience).toBeGreaterThan(before + 1)
+  expect(notices).toHaveLength(1)
+  state = 'up'
   await reading
   expect(notices[1]).toMatchObject({
     type: 'StreamFailure',
     updates: notices[0]!['id'],
     alternatives: [{ stream: stream('b'), isVirtual: false }],
   })
+  expect((await gateway.ask('DELETE', `${path}/${id}`, { headers })).status).toBe(204)
+  const works = { 'urn:selvedge:ns:state': { type: 'Property', value: 'available' } }
+  await gateway.send('POST', `/ngsi-ld/v1/entities/${stream('a')}/attrs`, works)
 })
