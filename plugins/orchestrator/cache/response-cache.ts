@@ -123,7 +123,7 @@ export function createResponseCache(
     direct(request: CachedRequest): Reply | undefined {
       const wanted = cacheableOf(request, broker.address)
       const stored = wanted && inMemory(wanted)
-      return stored && hit(stored, wanted!)
+      return stored && hit(stored, wanted)
     },
     /** Responds from the cache, or forwards the request. */
     async respond(forwarded: ProxiedRequest, request: CachedRequest): Promise<Response> {
