@@ -3,6 +3,7 @@
  * Saving rarely spares the flash; a restart judges the observations since then again, from the log.
  */
 import { limits } from '#base/limits/limits.ts'
+import { createSharedRuns } from '#base/load/shared-runs.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { FaultStream } from './fault-stream.ts'
 import type { JudgedUntil, SaveSlice, WatchStatements } from './watched-stream-statements.ts'
@@ -23,8 +24,7 @@ export function createSaving({ table, cursor, clock, fail }: SavingPorts) {
   let savedAt = clock.monotonic()
   let timer: NodeJS.Timeout | undefined
   let immediate: NodeJS.Immediate | undefined
-  let running: Promise<void> | undefined
-  let queued: Promise<void> | undefined
+  const saves = createSharedRuns(save)
 
   /** Does a part of some work at a time, so that the event loop stays free. */
   async function inSlices(
@@ -69,30 +69,16 @@ export function createSaving({ table, cursor, clock, fail }: SavingPorts) {
     )
   }
 
-  function begin(): Promise<void> {
-    queued = undefined
-    running = save().finally(() => {
-      running = undefined
-    })
-    return running
-  }
-
-  /** Saves what has changed before the call. @throws if it cannot be written; then it is still unsaved. */
-  function now(): Promise<void> {
-    if (running === undefined) return begin()
-    queued ??= running.then(begin, begin)
-    return queued
-  }
-
   /** Saves in the background. */
   function attempt(): Promise<void> {
-    return now().catch(fail)
+    return saves.now().catch(fail)
   }
 
   return Object.freeze({
-    now,
+    /** Saves what has changed before the call. @throws if it cannot be written; then it is still unsaved. */
+    now: saves.now,
     /** The save in progress. Meanwhile nothing of the log may be judged, so that all rows reach as far. */
-    inProgress: (): Promise<void> | undefined => running?.catch(() => undefined),
+    inProgress: (): Promise<void> | undefined => saves.running()?.catch(() => undefined),
     /** Saves in the next turn of the event loop. */
     next() {
       immediate ??= setImmediate(() => {
@@ -102,7 +88,7 @@ export function createSaving({ table, cursor, clock, fail }: SavingPorts) {
     },
     /** Resolves when that which `next` was called for is on disk, or cannot be written. */
     async settled(): Promise<void> {
-      if (immediate === undefined) return (queued ?? running)?.catch(() => undefined)
+      if (immediate === undefined) return saves.last()?.catch(() => undefined)
       clearImmediate(immediate)
       immediate = undefined
       return attempt()
@@ -117,7 +103,7 @@ export function createSaving({ table, cursor, clock, fail }: SavingPorts) {
       const isDue =
         judged >= limits.faultsSaveObservations.value ||
         clock.monotonic() - savedAt >= limits.faultsSaveMs.value
-      if (isDue && running === undefined) void attempt()
+      if (isDue && saves.running() === undefined) void attempt()
     },
     soon() {
       timer ??= setTimeout(() => void attempt(), limits.faultsSaveSoonMs.value).unref()

@@ -4,6 +4,7 @@
  * It is the one that all records reached when the save began.
  */
 import { limits } from '#base/limits/limits.ts'
+import { createSharedRuns } from '#base/load/shared-runs.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Downtimes } from './downtimes.ts'
@@ -60,8 +61,7 @@ export function createStreamSaving(ports: StreamSavingPorts): StreamSaving {
   /** State that a failed save did not write. */
   let left: Unsaved | undefined
   let savedAt = clock.monotonic()
-  let running: Promise<void> | undefined
-  let queued: Promise<void> | undefined
+  const saves = createSharedRuns(save)
 
   /** Removed streams come first: one that was created again has the same id. */
   function stepsOf({ removed, streams: changed, observations }: Unsaved): SaveStep[] {
@@ -103,36 +103,21 @@ export function createStreamSaving(ports: StreamSavingPorts): StreamSaving {
     left = undefined
   }
 
-  function begin(): Promise<void> {
-    queued = undefined
-    running = save().finally(() => {
-      running = undefined
-    })
-    return running
-  }
-
-  function now(): Promise<void> {
-    if (running === undefined) return begin()
-    queued ??= running.then(begin, begin)
-    return queued
-  }
-
   function attempt(): void {
-    if (running !== undefined) return
-    now().catch((error: unknown) => {
+    if (saves.running() !== undefined) return
+    saves.now().catch((error: unknown) => {
       log.error('plugin.failed', { plugin: 'quality', during: 'saving', error })
     })
   }
 
   return Object.freeze({
-    now,
+    now: saves.now,
     attempt,
     attemptIfDue() {
       if (clock.monotonic() - savedAt >= limits.qualitySaveMs.value) attempt()
     },
     async settled() {
-      for (let busy = queued ?? running; busy !== undefined; busy = queued ?? running)
-        await busy.catch(() => undefined)
+      for (let busy = saves.last(); busy !== undefined; busy = saves.last()) await busy.catch(() => undefined)
     },
   } satisfies StreamSaving)
 }
