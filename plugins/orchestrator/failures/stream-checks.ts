@@ -1,9 +1,8 @@
 /**
- * Checks subscribed streams one after the other: reads their present state at the broker, compares it with
- * what their clients were notified of, and stores a notice for each difference. The notice and the record of
- * it are stored in one transaction, so a kill neither repeats nor loses one.
+ * Checks subscribed streams: reads their present state at the broker, compares it with what their clients
+ * were notified of, and stores a notice for each difference. The notice and the record of it are stored in
+ * one transaction, so a kill neither repeats nor loses one. `check-queue.ts` decides when a check runs.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -12,6 +11,7 @@ import { type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import type { NotificationOutbox } from '#plugins/orchestrator/notifications/notification-outbox.ts'
 import { selectedIds } from '#plugins/orchestrator/subscriptions/subscription-form.ts'
 import { type Alternatives, isVirtualSensor, replacedSensor } from './alternatives.ts'
+import { createCheckQueue } from './check-queue.ts'
 import {
   type Alternative,
   failureNotice,
@@ -65,77 +65,14 @@ function once<Given extends unknown[], Found>(read: (...given: Given) => Promise
 /** No broker, no alternatives. */
 const noSearch = { alternatives: [], isReplaced: true, isComplete: true }
 
-/** Checks take at most a quarter of the time. */
-const restPerCheck = 3
-
 export function createStreamChecks(ports: StreamChecksPorts) {
   const { table, outbox, reading, alternatives, subscription, missing, noted, switched, clock, log, signal } =
     ports
-  /** Streams go before subscriptions, since they may have failed. */
-  const streams = new Set<string>()
-  const subscriptions = new Set<string>()
-  /** Their last check failed. */
-  const failedStreams = new Set<string>()
-  const failedSubscriptions = new Set<string>()
-  let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> | undefined
-  let trouble: string | undefined
+  const queue = createCheckQueue({ checkStream, checkSubscription: resolve, clock, signal })
   /** Why no stream is available; undefined while the broker answers. */
   let outage: StreamFailure | undefined
   /** Streams that are not watched because of the ceiling, by subscription. */
   const unwatched = new Map<string, number>()
-
-  function wake(): void {
-    if (signal.aborted) return
-    running ??= run().finally(() => {
-      running = undefined
-      if (streams.size + subscriptions.size > 0) wake()
-    })
-  }
-
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      const [queue, id] = next()
-      if (id === undefined) return
-      queue.delete(id)
-      const begunAt = clock.monotonic()
-      try {
-        await (queue === streams ? checkStream(id) : resolve(id))
-        trouble = undefined
-      } catch (error) {
-        if (signal.aborted) return
-        trouble = (error as Error).message
-        retryLater(queue, id)
-      }
-      const restMs = Math.min(
-        restPerCheck * (clock.monotonic() - begunAt),
-        limits.orchestratorCheckRestMs.value,
-      )
-      await delay(restMs, undefined, { signal, ref: false }).catch(() => undefined)
-    }
-  }
-
-  /** Others are checked meanwhile. */
-  function retryLater(queue: Set<string>, id: string): void {
-    const later = queue === streams ? failedStreams : failedSubscriptions
-    later.add(id)
-    timer ??= setTimeout(retry, limits.orchestratorRecheckMs.value).unref()
-  }
-
-  function retry(): void {
-    clearTimeout(timer)
-    timer = undefined
-    for (const id of failedStreams) streams.add(id)
-    for (const id of failedSubscriptions) subscriptions.add(id)
-    failedStreams.clear()
-    failedSubscriptions.clear()
-    wake()
-  }
-
-  function next(): readonly [Set<string>, string | undefined] {
-    const queue = streams.size > 0 ? streams : subscriptions
-    return [queue, queue.values().next().value]
-  }
 
   /** Checks a stream for all its subscriptions. */
   async function checkStream(stream: string): Promise<void> {
@@ -245,7 +182,7 @@ export function createStreamChecks(ports: StreamChecksPorts) {
     const id = noticeId('StreamFailure')
     const open: OpenFailure = { ...failure, id, isReplaced, isSearching, switchedTo }
     await append(row, failureNotice(row, failure, { id: open.id, alternatives: found, switchedTo }), open)
-    if (isSearching === true) retryLater(streams, row.stream)
+    if (isSearching === true) queue.retryStream(row.stream)
     const { reason, detail } = failure
     log.info('orchestrator.stream-failed', {
       subscription: row.subscription,
@@ -280,9 +217,9 @@ export function createStreamChecks(ports: StreamChecksPorts) {
     const isLost = current !== undefined && !(await isAvailable(current.stream))
     const isSearching = failure.isSearching === true
     if (failure.isReplaced && !isLost && !isSearching) return
-    if (isSearching && alternatives.isFailing()) return retryLater(streams, row.stream)
+    if (isSearching && alternatives.isFailing()) return queue.retryStream(row.stream)
     const { alternatives: found, isReplaced, isComplete } = await search(row)
-    if (!isComplete && (isSearching || isLost)) return retryLater(streams, row.stream)
+    if (!isComplete && (isSearching || isLost)) return queue.retryStream(row.stream)
     const isNew = (isReplaced && !failure.isReplaced) || (isSearching && found.length > 0)
     const switchedTo = isLost || current === undefined ? await switchOf(row, found) : current
     if (!isNew && switchedTo?.stream === current?.stream) return
@@ -315,32 +252,23 @@ export function createStreamChecks(ports: StreamChecksPorts) {
 
   return Object.freeze({
     /** Checks a stream soon. */
-    checkStream(id: string): void {
-      streams.add(id)
-      wake()
-    },
+    checkStream: queue.addStream,
     /** Finds the streams of a subscription soon, and checks them. */
-    resolve(id: string): void {
-      subscriptions.add(id)
-      wake()
-    },
+    resolve: queue.addSubscription,
     /** The broker does not answer, or answers again: then nothing is given. */
     setOutage(reason: string | undefined): void {
       outage =
         reason === undefined
           ? undefined
           : { reason: 'source-unreachable', detail: reason, at: msToDateTime(clock.now()) }
-      for (const id of table.streams()) streams.add(id)
-      retry()
+      for (const id of table.streams()) queue.addStream(id)
+      queue.retry()
     },
     /** Streams that are not watched because of the ceiling. */
     unwatched: () => [...unwatched.values()].reduce((sum, count) => sum + count, 0),
     /** A subscription ended. */
     forget: (id: string): void => void unwatched.delete(id),
-    trouble: () => trouble,
-    async close(): Promise<void> {
-      clearTimeout(timer)
-      await running?.catch(() => undefined)
-    },
+    trouble: queue.trouble,
+    close: queue.close,
   })
 }
