@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { createSharedRuns } from './shared-runs.ts'
 
-/** Work whose runs end when told to. */
+/** Work whose runs the test ends. */
 function open() {
   const runs: PromiseWithResolvers<void>[] = []
   const shared = createSharedRuns(() => {
