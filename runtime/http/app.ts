@@ -118,7 +118,7 @@ export interface App {
    * request.
    */
   readonly direct: DirectReads
-  /** The same for paths under the name of a component. */
+  /** Handles requests for paths under the name of a component in this way. */
   readonly directUnder: DirectReads
   /** The routes of one component, for a listener of its own. */
   component(name: string): (request: Request, env: HttpEnv) => Promise<Response>

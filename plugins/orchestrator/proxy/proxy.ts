@@ -30,7 +30,7 @@ export interface ProxyPorts {
 interface Outcome {
   readonly client: ClientIdentity
   readonly status: number
-  /** Of a resource that the request created. */
+  /** Location of a resource that the request created. */
   readonly location?: string | null
 }
 
