@@ -90,7 +90,8 @@ export function createWills({ rows, door, backgroundWrites, clock, graceMs, publ
     async put(will: Will): Promise<void> {
       byClient.set(will.client, will)
       // A full disk must not keep devices from connecting: the will stays in memory until it is written.
-      await door.commit(put(will.client)).catch(() => note(will.client))
+      const bytes = will.message.payload.length
+      await door.commit(put(will.client), { bytes }).catch(() => note(will.client))
     },
     /** The client sent DISCONNECT: its will is discarded. */
     drop(will: Will): void {

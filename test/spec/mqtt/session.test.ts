@@ -347,6 +347,24 @@ describe('a will', () => {
     expect(broker.frames()).toEqual([])
   })
 
+  // Otherwise the wills of 200 clients that connect at once would be one group of 12 MB.
+  it('counts with its payload towards the bytes of a group', async () => {
+    const bytes: unknown[] = []
+    await broker.close()
+    broker = await openBroker(file.file, {
+      wrapDoor: (door) => ({
+        ...door,
+        commit(decide, options) {
+          bytes.push(options?.bytes)
+          return door.commit(decide, options)
+        },
+      }),
+    })
+    await connectRaw(broker.port, 'mortal', { will: { ...will, payload: Buffer.alloc(50_000) } })
+    expect(rows('will')).toBe(1)
+    expect(bytes).toContain(50_000)
+  })
+
   it('is sent when another connection takes over; the will of that one stays', async () => {
     const first = await connectRaw(broker.port, 'twin', { will })
     const second = await connectRaw(broker.port, 'twin', { will: { ...will, payload: Buffer.from('new') } })
