@@ -98,10 +98,12 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
       })
       if (outcome.kind !== 'read') return outcome
       const spans = isNormalized ? spansOf(terms.length, all) : undefined
-      const best = bestOf(
-        all.map((one) => ({ ...one, score: scoreOf(terms, one.values, spans) })),
-        offset + limit,
-      ).slice(offset)
+      const scored: Ranked<string>[] = []
+      for (const one of all) {
+        await yieldIfDue()
+        scored.push({ ...one, score: scoreOf(terms, one.values, spans) })
+      }
+      const best = bestOf(scored, offset + limit).slice(offset)
       const lacking = best.flatMap(({ item: id }) => (held.has(id) ? [] : [id]))
       const again = await backend.byId(lacking, ...againBy(others, candidateOptions))
       if (again.failure !== undefined) return { kind: 'unanswered', reason: again.failure }
