@@ -144,6 +144,8 @@ export function createBackend(port: BrokerPort, monotonic: () => number) {
       const waiting = portionsOf(ids, wanted)
       const lane = async (): Promise<void> => {
         for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+          // As for candidates: other work runs between the answers of a broker in this process.
+          await nextTurn()
           const answer = await send(path, options)
           const page = pageIn(answer, port.address)
           if (page.kind !== 'page') {
