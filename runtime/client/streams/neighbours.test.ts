@@ -54,4 +54,21 @@ describe('neighbours', () => {
     expect(found.of('a')).toEqual([])
     expect(found.of('unknown')).toEqual([])
   })
+
+  it('are not searched by all when one member comes, and a nearer one is found within 24 requests', () => {
+    const counted = { looks: 0 }
+    const found = createNeighbours<number>(radius, () => {
+      counted.looks++
+      return true
+    })
+    const count = 200
+    for (let i = 1; i <= count; i++) found.put(i, 'temperature', [10 + i / 1000, 56])
+    for (let i = 1; i <= count; i++) found.of(i)
+    counted.looks = 0
+    found.put(0, 'temperature', [10.0015, 56])
+    for (let i = 1; i <= count; i++) found.of(i)
+    expect(counted.looks).toBeLessThan((count * count) / 4)
+    for (let request = 0; request < 24; request++) found.of(1)
+    expect(found.of(1)[0]).toBe(0)
+  })
 })

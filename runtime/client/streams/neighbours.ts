@@ -21,27 +21,37 @@ interface Spot<T> {
   readonly place: Place
   readonly group: Group<T>
   readonly cell: number
-  /** The latest result, of this version of the group. */
+  /** The latest result, of these versions of the group. */
   near: readonly T[]
-  version: number
+  added: number
+  removed: number
   /** Requests until the next search. */
   uses: number
 }
 
 interface Group<T> {
   readonly cells: Map<number, Spot<T>[]>
-  /** Increases with each change. */
-  version: number
+  /** These increase with each added and each removed member. */
+  added: number
+  removed: number
 }
 
 const degreeMeters = 111_195
 /** Requests that one search serves. */
 const usesMax = 24
 
+/** Whether a result may lack a member or have one too many. A complete one may lack a nearer one until its uses end. */
+function isStale<T>({ near, added, removed, group }: Spot<T>): boolean {
+  return (
+    removed !== group.removed || (added !== group.added && near.length < limits.pluginNeighboursMax.value)
+  )
+}
+
 /** @param isActive whether a member is worth finding; read with each search. */
 export function createNeighbours<T>(radiusMeters: number, isActive: (member: T) => boolean): Neighbours<T> {
   const groups = new Map<string, Group<T>>()
   const spots = new Map<T, Spot<T>>()
+  let searches = 0
   const height = Math.max(radiusMeters, 100) / degreeMeters
   const rowOf = (latitude: number): number => Math.floor((latitude + 90) / height)
 
@@ -67,17 +77,23 @@ export function createNeighbours<T>(radiusMeters: number, isActive: (member: T) 
   }
 
   function search(member: T, { place, group }: Spot<T>): readonly T[] {
-    const found: { readonly one: T; readonly meters: number }[] = []
+    const near: T[] = []
+    const distances: number[] = []
+    const most = limits.pluginNeighboursMax.value
     let scanned = 0
     for (const cell of cellsAround(place))
       for (const { member: one, place: at } of group.cells.get(cell) ?? []) {
         if (++scanned > limits.pluginNeighbourScan.value) break
         if (one === member || !isActive(one)) continue
         const meters = distanceMeters(place, at)
-        if (meters <= radiusMeters) found.push({ one, meters })
+        if (meters > radiusMeters || meters >= (distances[most - 1] ?? Number.POSITIVE_INFINITY)) continue
+        const after = distances.findIndex((other) => other > meters)
+        const index = after === -1 ? distances.length : after
+        distances.splice(index, 0, meters)
+        near.splice(index, 0, one)
+        distances.length = near.length = Math.min(most, near.length)
       }
-    found.sort((a, b) => a.meters - b.meters)
-    return found.slice(0, limits.pluginNeighboursMax.value).map(({ one }) => one)
+    return near
   }
 
   function remove(member: T): void {
@@ -85,7 +101,7 @@ export function createNeighbours<T>(radiusMeters: number, isActive: (member: T) 
     if (spot === undefined) return
     spots.delete(member)
     const { group, cell } = spot
-    group.version++
+    group.removed++
     const inCell = group.cells.get(cell)!
     inCell.splice(inCell.indexOf(spot), 1)
     if (inCell.length === 0) group.cells.delete(cell)
@@ -93,13 +109,15 @@ export function createNeighbours<T>(radiusMeters: number, isActive: (member: T) 
 
   return Object.freeze({
     put(member, label, place) {
-      const group: Group<T> = groups.get(label) ?? { cells: new Map(), version: 0 }
+      const group: Group<T> = groups.get(label) ?? { cells: new Map(), added: 0, removed: 0 }
+      const before = spots.get(member)
+      if (before?.group === group && before.place[0] === place[0] && before.place[1] === place[1]) return
       const row = rowOf(place[1])
       const cell = cellOf(row, columnOf(place[0], columnsOf(row)))
       remove(member)
       groups.set(label, group)
-      group.version++
-      const spot = { member, place, group, cell, near: [], version: 0, uses: 0 }
+      group.added++
+      const spot = { member, place, group, cell, near: [], added: 0, removed: 0, uses: 0 }
       const inCell = group.cells.get(cell)
       if (inCell === undefined) group.cells.set(cell, [spot])
       else inCell.push(spot)
@@ -109,10 +127,12 @@ export function createNeighbours<T>(radiusMeters: number, isActive: (member: T) 
     of(member) {
       const spot = spots.get(member)
       if (spot === undefined) return []
-      if (spot.version !== spot.group.version || spot.near.length === 0 || spot.uses-- <= 0) {
+      if (isStale(spot) || spot.near.length === 0 || spot.uses-- <= 0) {
         spot.near = search(member, spot)
-        spot.version = spot.group.version
-        spot.uses = usesMax
+        spot.added = spot.group.added
+        spot.removed = spot.group.removed
+        // Members that are compared together do not search together again.
+        spot.uses = usesMax - (searches++ % (usesMax / 2))
       }
       return spot.near
     },
