@@ -148,11 +148,18 @@ export function underLoad(
   })
 }
 
-/** The gateway tells the delay since it was last asked, in ms. */
+/** The 99th percentile of the gateway's event loop delay since the last call, ms. */
 export async function loopLag(httpPort: number): Promise<number> {
-  if (httpPort === 0) return Number.NaN
+  return (await eventLoopDelays(httpPort)).p99Ms
+}
+
+/** The gateway's event loop delays since the last call. */
+export async function eventLoopDelays(httpPort: number): Promise<{ p99Ms: number; longestMs: number }> {
+  if (httpPort === 0) return { p99Ms: Number.NaN, longestMs: Number.NaN }
   const text = await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text()
-  return Number(/^selvedge_event_loop_lag_p99_seconds (\S+)/m.exec(text)?.[1]) * 1000
+  const millisecondsOf = (name: string): number =>
+    Number(new RegExp(`^selvedge_event_loop_lag_${name}_seconds (\\S+)`, 'm').exec(text)?.[1]) * 1000
+  return { p99Ms: millisecondsOf('p99'), longestMs: millisecondsOf('max') }
 }
 
 /** The median of each figure. */

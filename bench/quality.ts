@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- quality [--quick] [--only load|visible|memory]`: what the quality analyser costs beside ingest of
+ * `npm run bench -- quality [--quick] [--only load|visible|silent|memory]`: what the quality analyser costs beside ingest of
  * 1,000 streams with an observation a second each, and how soon a quality follows its observation. The floor is the same
  * gateway without the analyser in the same run. Memory is that of 10,000 streams in this process.
  */
@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
 import { loopLag, percentile, processCpuSeconds, startPinned, writtenBytes } from './processes.ts'
 import { bytesPerStream } from './quality-memory.ts'
+import { measureSilence, silentIntervalSeconds, silentStreams } from './quality-silence.ts'
 import { end, layOutGateway, type Server, startGateway, temporaryFolder } from './servers.ts'
 
 const load = new URL('./mqtt-load.ts', import.meta.url).pathname
@@ -27,6 +28,8 @@ export async function benchQuality({ quick, only }: Options): Promise<void> {
   }
   if (only === 'memory') return
   const command = layOutGateway()
+  if (only === undefined || only === 'silent') await silence(command)
+  if (only === 'silent') return
   if (only !== 'visible')
     await compareCosts(command, quick ? 20 : 60, {
       what: 'the analyser',
@@ -37,14 +40,21 @@ export async function benchQuality({ quick, only }: Options): Promise<void> {
 }
 
 /** The streams of one place and label, so each has as many neighbours as it can. */
-async function startSite(command: string, plugins: object): Promise<Server> {
+async function startSite(
+  command: string,
+  plugins: object,
+  { count, updateInterval }: { readonly count: number; readonly updateInterval: number } = {
+    count: streams,
+    updateInterval: 1,
+  },
+): Promise<Server> {
   const folder = temporaryFolder()
   const file = join(folder, 'selvedge.json')
   const deviceOf = (i: number) => ({
     location: [10 + (i % 40) / 1000, 56 + Math.floor(i / 40) / 1000],
-    fields: { temp: { label: 'temperature', updateInterval: 1 } },
+    fields: { temp: { label: 'temperature', updateInterval } },
   })
-  const devices = Object.fromEntries(Array.from({ length: streams }, (_, i) => [`d${i}`, deviceOf(i)]))
+  const devices = Object.fromEntries(Array.from({ length: count }, (_, i) => [`d${i}`, deviceOf(i)]))
   const probe = { fields: { temp: { label: 'temperature', updateInterval: 1 } } }
   writeFileSync(file, JSON.stringify({ ...plugins, provisioning: { devices: { ...devices, probe } } }))
   return startGateway(command, { SELVEDGE_CONFIG: file }, folder)
@@ -105,6 +115,16 @@ export async function compareCosts(
   say(`event loop p99: ${floor.lagP99.toFixed(1)} ms without, ${ours.lagP99.toFixed(1)} ms with`)
 }
 
+async function silence(command: string): Promise<void> {
+  const site = { count: silentStreams, updateInterval: silentIntervalSeconds }
+  const server = await startSite(command, { quality: { enabled: true }, faults: { enabled: false } }, site)
+  try {
+    await measureSilence(server)
+  } finally {
+    await server.stop()
+  }
+}
+
 /** A site with the rate limit off, then one with the usual limit, of which changed rated values are observed. */
 async function visibility(command: string, probes: number): Promise<void> {
   const faults = { enabled: false }
@@ -148,7 +168,8 @@ async function visibilityAt(server: Server, probes: number, observed: Probe): Pr
       const times = await probe(server, probes, observed)
       say(
         `${observed.what}, ${isLoaded ? `beside ${streams} observations/s` : 'at rest'}: ` +
-          `p50 ${percentile(times, 0.5).toFixed(0)} ms, p99 ${percentile(times, 0.99).toFixed(0)} ms of ${times.length}  (goal 500)`,
+          `${[0.5, 0.9, 0.95, 0.99].map((share) => `p${share * 100} ${percentile(times, share).toFixed(0)} ms`).join(', ')}, ` +
+          `longest ${Math.max(...times).toFixed(0)} ms of ${times.length}  (goal 500)`,
       )
     } finally {
       if (child !== undefined) await end(child)
