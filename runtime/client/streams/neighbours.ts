@@ -40,7 +40,10 @@ const degreeMeters = 111_195
 /** Requests that one search serves. */
 const usesMax = 24
 
-/** Whether a result may lack a member or have one too many. A complete one may lack a nearer one until its uses end. */
+/**
+ * Whether a result may lack a member or have one too many. A full one may lack a nearer one until its uses
+ * end.
+ */
 function isStale<T>({ near, added, removed, group }: Spot<T>): boolean {
   return (
     removed !== group.removed || (added !== group.added && near.length < limits.pluginNeighboursMax.value)
