@@ -170,12 +170,12 @@ function watchLive(gateway: Server, hub: Server): { stop(): Promise<readonly num
   let isOver = false
   const work = async (): Promise<void> => {
     for (let n = 1; !isOver; n++) {
-      const value = { value: { type: 'Property', value: n, observedAt: new Date().toISOString() } }
-      await ask(gateway, 'PATCH', `${entities}/urn:probe/attrs`, value)
+      const attributes = { level: { type: 'Property', value: n, observedAt: new Date().toISOString() } }
+      await ask(gateway, 'PATCH', `${entities}/urn:probe/attrs`, attributes)
       const from = performance.now()
       while (!isOver && performance.now() - from < 30_000) {
         const answer = await fetch(`http://127.0.0.1:${hub.httpPort}${entities}/urn:probe?options=keyValues`)
-        const seen = answer.ok ? ((await answer.json()) as { value: number }).value : 0
+        const seen = answer.ok ? ((await answer.json()) as { level: number }).level : 0
         if (seen >= n) break
         await pause(20)
       }
@@ -231,7 +231,7 @@ const probeEntity = (gateway: Server): Promise<void> =>
   ask(gateway, 'POST', entities, {
     id: 'urn:probe',
     type: 'Probe',
-    value: { type: 'Property', value: 0, observedAt: new Date().toISOString() },
+    level: { type: 'Property', value: 0, observedAt: new Date().toISOString() },
   })
 
 const streamObservation = 'http://purl.org/iot/ontology/iot-stream#StreamObservation'

@@ -5,10 +5,11 @@
  *
  * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
  *    steps.
- * 2. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work,
- *    and after a burst of work that made memory grow by `pressureGrowthBytes`. The young generation, which
- *    such a collection shrinks, then stays small. Above `memoryThriftBytes`, V8 also lets the heap grow less
- *    between its own collections, and returns free pages at once.
+ * 2. While resident memory is above `memoryPressureBytes`: such a collection after a burst of work that made
+ *    memory grow by `pressureGrowthBytes`, and per second of work; per four seconds while the event loop is
+ *    busy all the time. The young generation, which such a collection shrinks, then stays small.
+ * 3. Above `memoryThriftBytes`, V8 also lets the heap grow less between its own collections, and returns free
+ *    pages at once.
  */
 import { performance } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
@@ -29,6 +30,8 @@ const youngCheckMs = 50
 const pressureChecks = 8
 /** Work of the event loop between two collections under pressure; each takes about 100 ms of it. */
 const pressureWorkMs = 1000
+/** As much as that while the event loop has no pauses in which a collection costs no throughput. */
+const busyWorkMs = 4000
 
 export interface QuietCollectionPorts {
   /** Frees memory outside the V8 heap that is refilled by use. */
@@ -163,7 +166,7 @@ export function createPressureCheck(ports: PressureCheckPorts): () => void {
     if (bytes < limits.memoryPressureBytes.value) return
     // V8 collects no young garbage beside old garbage: in a burst, it would end the collection in one pause.
     const isAfterBurst = !isBusy && bytes - left >= limits.pressureGrowthBytes.value
-    if (!isAfterBurst && worked - collectedAt < pressureWorkMs) return
+    if (!isAfterBurst && worked - collectedAt < (isBusy ? busyWorkMs : pressureWorkMs)) return
     collect()
     left = Number.POSITIVE_INFINITY
     collectedAt = worked
