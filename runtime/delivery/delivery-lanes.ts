@@ -5,10 +5,9 @@
  */
 
 import type { ClockAndLog } from '#base/process/instruments.ts'
-import type { Deliveries } from '#store/tables/delivery-rows.ts'
-import { type Backlog, createBacklog } from './backlog.ts'
+import { Backlog, type BacklogPorts } from './backlog.ts'
 import { type Breaker, createBreaker } from './breaker.ts'
-import { createPace, type Pace } from './pace.ts'
+import { Pace } from './pace.ts'
 import { originOf, probe, shownUri } from './probe.ts'
 
 /** Scheme, host and port of connections. */
@@ -22,8 +21,6 @@ export interface RemoteHost {
 /** The deliveries of an endpoint URI. */
 export interface EndpointLane {
   readonly endpoint: string
-  /** The endpoint without secrets. */
-  readonly name: string
   readonly host: RemoteHost
   readonly backlog: Backlog
   readonly pace: Pace
@@ -36,10 +33,7 @@ export interface EndpointLane {
   timer: NodeJS.Timeout | undefined
 }
 
-export interface LanesPorts extends ClockAndLog {
-  readonly reads: Deliveries
-  /** Settled deliveries whose rows still exist. */
-  readonly pending: ReadonlySet<number>
+export interface LanesPorts extends ClockAndLog, BacklogPorts {
   /** Called when the host of a lane is reachable again. */
   wake(lane: EndpointLane): void
 }
@@ -48,6 +42,7 @@ export type Lanes = ReturnType<typeof createLanes>
 
 export function createLanes(ports: LanesPorts) {
   const { clock, log } = ports
+  const pacing = { clock, random: Math.random }
   const lanes = new Map<string, EndpointLane>()
   const hosts = new Map<string, RemoteHost>()
 
@@ -80,10 +75,9 @@ export function createLanes(ports: LanesPorts) {
       if (known !== undefined) return known
       const lane: EndpointLane = {
         endpoint,
-        name: shownUri(endpoint),
         host: openHost(endpoint),
-        backlog: createBacklog({ endpoint, reads: ports.reads, pending: ports.pending }, after),
-        pace: createPace(clock, Math.random),
+        backlog: new Backlog(ports, endpoint, after),
+        pace: new Pace(pacing),
         upSince: clock.now(),
         lastError: undefined,
         isReported: false,
@@ -96,7 +90,7 @@ export function createLanes(ports: LanesPorts) {
     /** Closes a lane without pending deliveries. */
     closeIfIdle(lane: EndpointLane): void {
       const { host, backlog, endpoint } = lane
-      if (backlog.waiting() !== 0 || backlog.queue.size() > 0 || lanes.get(endpoint) !== lane) return
+      if (backlog.waiting() !== 0 || backlog.held() > 0 || lanes.get(endpoint) !== lane) return
       clearTimeout(lane.timer)
       lanes.delete(endpoint)
       host.lanes.delete(lane)

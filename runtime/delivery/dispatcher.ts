@@ -13,6 +13,7 @@ import type { Instruments } from '#base/process/instruments.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Deliveries, Delivery } from '#store/tables/delivery-rows.ts'
 import { createLanes, type EndpointLane, type Lanes } from './delivery-lanes.ts'
+import { shownUri } from './probe.ts'
 import { type AttemptOutcome, createPump, type PumpPorts } from './pump.ts'
 import { createSettlement } from './settlement.ts'
 
@@ -173,14 +174,14 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
   })
 }
 
-function statusOf({ name, host, backlog, pace, ...lane }: EndpointLane, now: number): EndpointStatus {
+function statusOf({ endpoint, host, backlog, pace, ...lane }: EndpointLane, now: number): EndpointStatus {
   const downSince = host.breaker.downSince()
   const isPaused = pace.failures() > 0 || pace.pausedUntil() > now
   return {
-    endpoint: name,
+    endpoint: shownUri(endpoint),
     waiting: backlog.waiting(),
-    held: backlog.queue.size(),
-    inFlight: backlog.queue.flights(),
+    held: backlog.held(),
+    inFlight: backlog.flights(),
     state: downSince === undefined ? (isPaused ? 'backing-off' : 'up') : 'down',
     since: downSince ?? pace.failingSince() ?? lane.upSince,
     lastError: lane.lastError,

@@ -1,15 +1,18 @@
 /** How failures of a pair or of the endpoint change its pace. The test advances the clock. */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
-import { createPace } from './pace.ts'
-import { createQueue, type Flight } from './queue.ts'
+import { Pace } from './pace.ts'
+import { DeliveryQueue, type Flight } from './queue.ts'
 import type { Failure } from './verdict.ts'
 
 /** A clock that the test advances, and an endpoint with one pair per letter. */
 function scene() {
   let now = 1000
-  const pace = createPace({ now: () => 5_000_000 + now, monotonic: () => now }, () => 1)
-  const queue = createQueue()
+  const pace = new Pace({
+    clock: { now: () => 5_000_000 + now, monotonic: () => now },
+    random: () => 1,
+  })
+  const queue = new DeliveryQueue()
   let d = 0
   return {
     pace,

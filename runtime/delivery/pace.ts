@@ -11,60 +11,83 @@ import { backoffMs } from './backoff.ts'
 import type { Flight } from './queue.ts'
 import { consequenceOf, type Failure } from './verdict.ts'
 
-export type Pace = ReturnType<typeof createPace>
+/** What the paces of all endpoints share. */
+export interface PacePorts {
+  readonly clock: Clock
+  /** Returns numbers in [0, 1). */
+  readonly random: () => number
+}
 
-/** `random` returns numbers in [0, 1). */
-export function createPace(clock: Clock, random: () => number) {
-  let failures = 0
-  let failingSince = { wall: 0, monotonic: 0 }
-  let lastFailedAt = 0
-  let succeededAt = Number.NEGATIVE_INFINITY
-  let pausedUntil = 0
+/** A class, because thousands of endpoints have one each. */
+export class Pace {
+  private readonly ports: PacePorts
+  private failureCount = 0
+  /** Wall-clock and monotonic ms of the first of these failures. */
+  private failingSinceWall = 0
+  private failingSinceMonotonic = 0
+  private lastFailedAt = 0
+  private succeededAt = Number.NEGATIVE_INFINITY
+  private resumesAt = 0
 
-  function chargePair({ pair }: Flight, now: number): number {
+  constructor(ports: PacePorts) {
+    this.ports = ports
+  }
+
+  /** Maximum number of requests in flight. */
+  width(): number {
+    return this.failureCount > 0 ? 1 : limits.deliveriesInFlightMax.value
+  }
+  /** No request starts before this time, monotonic ms. */
+  pausedUntil(): number {
+    return this.resumesAt
+  }
+  /** Consecutive failures of the endpoint as a whole. */
+  failures(): number {
+    return this.failureCount
+  }
+  /** Time of the first of these failures, wall-clock ms. */
+  failingSince(): number | undefined {
+    return this.failureCount > 0 ? this.failingSinceWall : undefined
+  }
+  /** Records a successful delivery. */
+  succeeded(): void {
+    this.failureCount = 0
+    this.succeededAt = this.ports.clock.monotonic()
+  }
+  /**
+   * Records a failed delivery. Returns until when its pair must wait, or undefined if the whole endpoint
+   * waits.
+   */
+  failed(flight: Flight, failure: Failure): number | undefined {
+    const now = this.ports.clock.monotonic()
+    const othersGoWell = this.succeededAt > (flight.pair.failedAt ?? flight.startedAt)
+    flight.pair.failedAt = now
+    if (failure.retryAfterMs !== undefined) this.hold(failure.retryAfterMs)
+    else if (othersGoWell || consequenceOf(failure) === 'poison') return this.chargePair(flight, now)
+    this.chargeEndpoint(flight, now)
+    return undefined
+  }
+  /** Starts no request for this long, ms, even after a success. */
+  hold(ms: number): void {
+    const heldMs = Math.min(ms, limits.deliveryPauseMsMax.value)
+    this.resumesAt = Math.max(this.resumesAt, this.ports.clock.monotonic() + heldMs)
+  }
+
+  private chargePair({ pair }: Flight, now: number): number {
     if (pair.failures === 0) pair.failingSince = now
-    return now + backoffMs(++pair.failures, now - pair.failingSince, random())
+    return now + backoffMs(++pair.failures, now - pair.failingSince, this.ports.random())
   }
   /** Requests that were in flight together and failed together count as one failure. */
-  function chargeEndpoint({ startedAt }: Flight, now: number): void {
-    if (failures > 0 && startedAt < lastFailedAt) return
-    if (failures === 0) failingSince = { wall: clock.now(), monotonic: now }
-    failures++
-    lastFailedAt = now
-    pausedUntil = Math.max(pausedUntil, now + backoffMs(failures, now - failingSince.monotonic, random()))
+  private chargeEndpoint({ startedAt }: Flight, now: number): void {
+    if (this.failureCount > 0 && startedAt < this.lastFailedAt) return
+    if (this.failureCount === 0) {
+      this.failingSinceWall = this.ports.clock.now()
+      this.failingSinceMonotonic = now
+    }
+    this.failureCount++
+    this.lastFailedAt = now
+    const failingMs = now - this.failingSinceMonotonic
+    const pauseMs = backoffMs(this.failureCount, failingMs, this.ports.random())
+    this.resumesAt = Math.max(this.resumesAt, now + pauseMs)
   }
-  function hold(ms: number): void {
-    pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, limits.deliveryPauseMsMax.value))
-  }
-
-  return Object.freeze({
-    /** Maximum number of requests in flight. */
-    width: () => (failures > 0 ? 1 : limits.deliveriesInFlightMax.value),
-    /** No request starts before this time, monotonic ms. */
-    pausedUntil: () => pausedUntil,
-    /** Consecutive failures of the endpoint as a whole. */
-    failures: () => failures,
-    /** Time of the first of these failures, wall-clock ms. */
-    failingSince: (): number | undefined => (failures > 0 ? failingSince.wall : undefined),
-    /** Records a successful delivery. */
-    succeeded(): void {
-      failures = 0
-      succeededAt = clock.monotonic()
-    },
-    /**
-     * Records a failed delivery. Returns until when its pair must wait, or undefined if the whole endpoint
-     * waits.
-     */
-    failed(flight: Flight, failure: Failure): number | undefined {
-      const now = clock.monotonic()
-      const othersGoWell = succeededAt > (flight.pair.failedAt ?? flight.startedAt)
-      flight.pair.failedAt = now
-      if (failure.retryAfterMs !== undefined) hold(failure.retryAfterMs)
-      else if (othersGoWell || consequenceOf(failure) === 'poison') return chargePair(flight, now)
-      chargeEndpoint(flight, now)
-      return undefined
-    },
-    /** Starts no request for this long, ms, even after a success. */
-    hold,
-  })
 }

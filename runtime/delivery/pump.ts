@@ -11,6 +11,7 @@ import { failpoint } from '#base/register/failpoints.ts'
 import type { Counter } from '#base/register/metrics.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import type { EndpointLane, Lanes } from './delivery-lanes.ts'
+import { shownUri } from './probe.ts'
 import type { Flight } from './queue.ts'
 import type { Outgoing } from './sender.ts'
 import type { Settlement } from './settlement.ts'
@@ -84,8 +85,7 @@ export function createPump(ports: PumpPorts) {
   function startNext(lane: EndpointLane, now: number): number {
     const { host, backlog, pace } = lane
     if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return 0
-    if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights() >= pace.width())
-      return 0
+    if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.flights() >= pace.width()) return 0
     const flights = backlog.next(now)
     if (flights.length === 0) return backlog.isReading() ? 1 : 0
     const rendered = consequences.render(lane, flights)
@@ -113,7 +113,7 @@ export function createPump(ports: PumpPorts) {
   /** Lets a lane sleep until the end of its pause, if there is one. Other changes wake the lane by `wake`. */
   function rest(lane: EndpointLane, now: number): void {
     clearTimeout(lane.timer)
-    const ms = Math.max(lane.pace.pausedUntil(), lane.backlog.queue.dueAt()) - now
+    const ms = Math.max(lane.pace.pausedUntil(), lane.backlog.dueAt()) - now
     if (ms > 0 && ms < Number.POSITIVE_INFINITY) lane.timer = setTimeout(() => wake(lane), Math.ceil(ms))
     else lanes.closeIfIdle(lane)
   }
@@ -152,7 +152,13 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
   function deadLetter(lane: EndpointLane, flight: Flight, letter: { reason: string; body: string }): void {
     const { d, sub, entity } = flight.delivery
     counters.dead.value++
-    log.warn('delivery.dead', { d, subscription: sub, endpoint: lane.name, entity, reason: letter.reason })
+    log.warn('delivery.dead', {
+      d,
+      subscription: sub,
+      endpoint: shownUri(lane.endpoint),
+      entity,
+      reason: letter.reason,
+    })
     settlement.deadLetter(flight.delivery, letter.reason, letter.body)
     lane.backlog.finish(flight)
   }
@@ -208,7 +214,7 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
       counters.sent.value++
       if (lane.pace.failures() > 0) lane.upSince = clock.now()
       lane.pace.succeeded()
-      if (lane.isReported) log.info('delivery.endpoint-up', { endpoint: lane.name })
+      if (lane.isReported) log.info('delivery.endpoint-up', { endpoint: shownUri(lane.endpoint) })
       lane.isReported = false
       lane.lastError = undefined
       report(flights[0]!.delivery)
@@ -236,7 +242,11 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
         if (lane.pace.failures() < reportFailures || lane.isReported) return
         lane.isReported = true
         const waiting = lane.backlog.waiting()
-        log.warn('delivery.endpoint-down', { endpoint: lane.name, error: failure.reason, waiting })
+        log.warn('delivery.endpoint-down', {
+          endpoint: shownUri(lane.endpoint),
+          error: failure.reason,
+          waiting,
+        })
       }
     },
   }

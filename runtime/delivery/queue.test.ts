@@ -1,7 +1,7 @@
 /** The order in which the deliveries of an endpoint are sent. */
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
-import { createQueue } from './queue.ts'
+import { DeliveryQueue } from './queue.ts'
 
 const newDelivery = (d: number, entity: string, body = ''): Delivery => ({
   d,
@@ -18,7 +18,7 @@ const newDelivery = (d: number, entity: string, body = ''): Delivery => ({
 
 describe('the queue of an endpoint', () => {
   it('takes pairs in turn, and the next delivery of a pair only after the one before is settled', () => {
-    const queue = createQueue()
+    const queue = new DeliveryQueue()
     for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a'), newDelivery(3, 'b')])
       queue.add(delivery)
     const first = queue.take(0)!
@@ -27,13 +27,13 @@ describe('the queue of an endpoint', () => {
     expect(queue.take(0)?.delivery.d).toBe(2)
   })
   it('treats subscriptions to the same entity as different pairs', () => {
-    const queue = createQueue()
+    const queue = new DeliveryQueue()
     queue.add(newDelivery(1, 'a'))
     queue.add({ ...newDelivery(2, 'a'), sub: 2 })
     expect([queue.take(0)?.delivery.d, queue.take(0)?.delivery.d]).toEqual([1, 2])
   })
   it('keeps a failed delivery first of its pair, releases the rest, and returns the pair for reading', () => {
-    const queue = createQueue()
+    const queue = new DeliveryQueue()
     for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a'), newDelivery(3, 'a')])
       queue.add(delivery)
     queue.putBack(queue.take(0)!)
@@ -48,7 +48,7 @@ describe('the queue of an endpoint', () => {
     expect(queue.take(0)?.delivery.d).toBe(2)
   })
   it('holds a pair during its own pause and reports the end of the pause', () => {
-    const queue = createQueue()
+    const queue = new DeliveryQueue()
     queue.add(newDelivery(1, 'a'))
     queue.putBack(queue.take(0)!, 500)
     expect([queue.take(499), queue.dueAt(), queue.paused()]).toEqual([undefined, 500, 1])
@@ -56,7 +56,7 @@ describe('the queue of an endpoint', () => {
     expect(queue.dueAt()).toBe(Number.POSITIVE_INFINITY)
   })
   it('releases waiting deliveries when cleared, and keeps the order relative to those in flight', () => {
-    const queue = createQueue()
+    const queue = new DeliveryQueue()
     for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a'), newDelivery(3, 'b')])
       queue.add(delivery)
     const flight = queue.take(0)!
@@ -68,7 +68,7 @@ describe('the queue of an endpoint', () => {
     expect(queue.take(0)?.delivery.d).toBe(1)
   })
   it('does not put back stale flights', () => {
-    const queue = createQueue()
+    const queue = new DeliveryQueue()
     for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a')]) queue.add(delivery)
     const flight = queue.take(0)!
     queue.invalidateFlights()
@@ -76,7 +76,7 @@ describe('the queue of an endpoint', () => {
     expect([queue.has(1), queue.take(0)?.delivery.d]).toEqual([false, 2])
   })
   it('reports the size of its deliveries', () => {
-    const queue = createQueue()
+    const queue = new DeliveryQueue()
     queue.add(newDelivery(1, 'a', 'x'.repeat(1000)))
     expect(queue.bytes()).toBeGreaterThan(1000)
     queue.remove(newDelivery(1, 'a'))

@@ -44,158 +44,172 @@ const weigh = (delivery: Delivery): number =>
   overheadBytes + (delivery.body?.length ?? 0) + (delivery.value?.length ?? 0) + delivery.entity.length
 const keyOf = (delivery: Pick<Delivery, 'sub' | 'entity'>): string => `${delivery.sub} ${delivery.entity}`
 
-export function createQueue() {
-  const pairs = new Map<string, EntityQueue>()
-  const held = new Set<number>()
-  const flying = new Set<number>()
-  let ready: EntityQueue[] = []
-  let paused: EntityQueue[] = []
-  let bytes = 0
-  let generation = 0
-  let companions = 0
+/** A class, because thousands of endpoints have one each: closures would take several kB per endpoint. */
+export class DeliveryQueue {
+  private readonly pairs = new Map<string, EntityQueue>()
+  private readonly held = new Set<number>()
+  private readonly flying = new Set<number>()
+  private ready: EntityQueue[] = []
+  private pausing: EntityQueue[] = []
+  private weight = 0
+  private generation = 0
+  private companionCount = 0
 
-  const release = (delivery: Delivery): void => {
-    held.delete(delivery.d)
-    bytes -= weigh(delivery)
+  /** Adds a delivery, unless its pair is behind; `catchUp` adds those. */
+  add(delivery: Delivery): void {
+    const pair = this.pairs.get(keyOf(delivery)) ?? newPair(this.pairs, keyOf(delivery))
+    if (!pair.isBehind) this.hold(pair, delivery)
   }
-  const endFlight = (flight: Flight): void => {
-    flying.delete(flight.delivery.d)
+  /** Takes the next delivery that may be sent at `now`. */
+  take(now: number): Flight | undefined {
+    if (this.pausing.length > 0) {
+      this.ready.push(...this.pausing.filter((pair) => pair.pausedUntil <= now))
+      this.pausing = this.pausing.filter((pair) => pair.pausedUntil > now)
+    }
+    const pair = this.ready.shift()
+    return pair && this.startFlight(pair, now, false)
+  }
+  /**
+   * Takes the first deliveries of other ready pairs that may share the request of `flight`: same
+   * subscription and batch.
+   */
+  companions({ delivery, pair, startedAt }: Flight): Flight[] {
+    if (delivery.batch === null || pair.isAlone) return []
+    const { sub, batch } = delivery
+    const joining = this.ready
+      .filter(({ waiting: [head], isAlone }) => !isAlone && head?.sub === sub && head.batch === batch)
+      .slice(0, limits.notificationEntitiesMax.value - 1)
+    const left = new Set(joining)
+    this.ready = this.ready.filter((other) => !left.has(other))
+    return joining.map((other) => this.startFlight(other, startedAt, true)!)
+  }
+  /**
+   * Ends a settled flight; the next of its pair may be sent. Returns the pair if its rest is only in the
+   * table.
+   */
+  finish(flight: Flight): EntityQueue | undefined {
+    const { pair } = flight
+    this.endFlight(flight)
+    this.release(flight.delivery)
+    Object.assign(pair, withoutFailures)
+    return this.requeue(pair)
+  }
+  /**
+   * Ends a failed flight; the delivery stays first of its pair. Returns false and releases it if the flight
+   * is stale.
+   */
+  putBack(flight: Flight, pausedUntil?: number): boolean {
+    const { pair, delivery } = flight
+    this.endFlight(flight)
+    if (this.isStale(flight)) {
+      this.release(delivery)
+      this.requeue(pair)
+      return false
+    }
+    const rest = pair.waiting.splice(0, Number.POSITIVE_INFINITY, delivery)
+    for (const later of rest) this.release(later)
+    pair.isBehind ||= rest.length > 0
+    pair.pausedUntil = pausedUntil ?? 0
+    if (pausedUntil === undefined) this.ready.push(pair)
+    else this.pausing.push(pair)
+    return true
+  }
+  /** Removes a waiting delivery. Returns its pair if its rest is only in the table. */
+  remove(delivery: DeliveryHead): EntityQueue | undefined {
+    const pair = this.pairs.get(keyOf(delivery))
+    const index = pair?.waiting.findIndex(({ d }) => d === delivery.d) ?? -1
+    if (pair === undefined || index < 0) return undefined
+    for (const removed of pair.waiting.splice(index, 1)) this.release(removed)
+    if (pair.waiting.length > 0 || pair.isFlying) return undefined
+    this.ready = this.ready.filter((other) => other !== pair)
+    this.pausing = this.pausing.filter((other) => other !== pair)
+    return this.requeue(pair)
+  }
+  /** Adds the next deliveries of a pair that was behind; `isBehind` if the table contains more. */
+  catchUp(pair: EntityQueue, deliveries: readonly Delivery[], isBehind: boolean): void {
+    pair.isBehind = isBehind
+    for (const delivery of deliveries) this.hold(pair, delivery)
+    if (pair.waiting.length === 0 && !isBehind) this.pairs.delete(pair.key)
+  }
+  /** Removes all waiting deliveries; flights continue. */
+  clear(): void {
+    this.ready = []
+    this.pausing = []
+    for (const pair of this.pairs.values()) {
+      for (const delivery of pair.waiting.splice(0)) this.release(delivery)
+      pair.isBehind = false
+      if (!pair.isFlying) this.pairs.delete(pair.key)
+    }
+  }
+  /**
+   * Marks all flights as stale, because their rows may have been moved or deleted: they are not put back on
+   * failure.
+   */
+  invalidateFlights(): void {
+    this.generation++
+  }
+  isStale(flight: Flight): boolean {
+    return flight.generation !== this.generation
+  }
+  has(d: number): boolean {
+    return this.held.has(d)
+  }
+  isFlying(d: number): boolean {
+    return this.flying.has(d)
+  }
+  /** Earliest time of the next request, monotonic ms: 0 is now, Infinity is not before a change. */
+  dueAt(): number {
+    if (this.ready.length > 0) return 0
+    return this.pausing.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity)
+  }
+  /** Deliveries in memory, including those in flight. */
+  size(): number {
+    return this.held.size
+  }
+  /** Pairs that wait for the end of their own pause. */
+  paused(): number {
+    return this.pausing.length
+  }
+  /** Requests in flight. */
+  flights(): number {
+    return this.flying.size - this.companionCount
+  }
+  bytes(): number {
+    return this.weight
+  }
+
+  private release(delivery: Delivery): void {
+    this.held.delete(delivery.d)
+    this.weight -= weigh(delivery)
+  }
+  private endFlight(flight: Flight): void {
+    this.flying.delete(flight.delivery.d)
     flight.pair.isFlying = false
-    if (flight.isCompanion) companions--
+    if (flight.isCompanion) this.companionCount--
   }
-  const startFlight = (pair: EntityQueue, startedAt: number, isCompanion: boolean): Flight | undefined => {
+  private startFlight(pair: EntityQueue, startedAt: number, isCompanion: boolean): Flight | undefined {
     const delivery = pair.waiting.shift()
     if (delivery === undefined) return undefined
     pair.isFlying = true
-    flying.add(delivery.d)
-    if (isCompanion) companions++
-    return { delivery, pair, startedAt, generation, isCompanion }
+    this.flying.add(delivery.d)
+    if (isCompanion) this.companionCount++
+    return { delivery, pair, startedAt, generation: this.generation, isCompanion }
   }
   /**
    * Makes a pair with waiting deliveries ready; otherwise deletes it, or returns it if the table contains
    * more.
    */
-  const requeue = (pair: EntityQueue): EntityQueue | undefined => {
-    if (pair.waiting.length > 0) ready.push(pair)
+  private requeue(pair: EntityQueue): EntityQueue | undefined {
+    if (pair.waiting.length > 0) this.ready.push(pair)
     else if (pair.isBehind) return pair
-    else pairs.delete(pair.key)
+    else this.pairs.delete(pair.key)
     return undefined
   }
-  const hold = (pair: EntityQueue, delivery: Delivery): void => {
-    held.add(delivery.d)
-    bytes += weigh(delivery)
-    if (pair.waiting.push(delivery) === 1 && !pair.isFlying) ready.push(pair)
+  private hold(pair: EntityQueue, delivery: Delivery): void {
+    this.held.add(delivery.d)
+    this.weight += weigh(delivery)
+    if (pair.waiting.push(delivery) === 1 && !pair.isFlying) this.ready.push(pair)
   }
-
-  // No accessors: a frozen object with one takes 1 kB more, for each of thousands of endpoints.
-  return Object.freeze({
-    /** Adds a delivery, unless its pair is behind; `catchUp` adds those. */
-    add(delivery: Delivery): void {
-      const pair = pairs.get(keyOf(delivery)) ?? newPair(pairs, keyOf(delivery))
-      if (!pair.isBehind) hold(pair, delivery)
-    },
-    /** Takes the next delivery that may be sent at `now`. */
-    take(now: number): Flight | undefined {
-      if (paused.length > 0) {
-        ready.push(...paused.filter((pair) => pair.pausedUntil <= now))
-        paused = paused.filter((pair) => pair.pausedUntil > now)
-      }
-      const pair = ready.shift()
-      return pair && startFlight(pair, now, false)
-    },
-    /**
-     * Takes the first deliveries of other ready pairs that may share the request of `flight`: same
-     * subscription and batch.
-     */
-    companions({ delivery, pair, startedAt }: Flight): Flight[] {
-      if (delivery.batch === null || pair.isAlone) return []
-      const { sub, batch } = delivery
-      const joining = ready
-        .filter(({ waiting: [head], isAlone }) => !isAlone && head?.sub === sub && head.batch === batch)
-        .slice(0, limits.notificationEntitiesMax.value - 1)
-      const left = new Set(joining)
-      ready = ready.filter((other) => !left.has(other))
-      return joining.map((other) => startFlight(other, startedAt, true)!)
-    },
-    /**
-     * Ends a settled flight; the next of its pair may be sent. Returns the pair if its rest is only in the
-     * table.
-     */
-    finish(flight: Flight): EntityQueue | undefined {
-      const { pair } = flight
-      endFlight(flight)
-      release(flight.delivery)
-      Object.assign(pair, withoutFailures)
-      return requeue(pair)
-    },
-    /**
-     * Ends a failed flight; the delivery stays first of its pair. Returns false and releases it if the flight
-     * is stale.
-     */
-    putBack(flight: Flight, pausedUntil?: number): boolean {
-      const { pair, delivery } = flight
-      endFlight(flight)
-      if (flight.generation !== generation) {
-        release(delivery)
-        requeue(pair)
-        return false
-      }
-      const rest = pair.waiting.splice(0, Number.POSITIVE_INFINITY, delivery)
-      for (const later of rest) release(later)
-      pair.isBehind ||= rest.length > 0
-      pair.pausedUntil = pausedUntil ?? 0
-      if (pausedUntil === undefined) ready.push(pair)
-      else paused.push(pair)
-      return true
-    },
-    /** Removes a waiting delivery. Returns its pair if its rest is only in the table. */
-    remove(delivery: DeliveryHead): EntityQueue | undefined {
-      const pair = pairs.get(keyOf(delivery))
-      const index = pair?.waiting.findIndex(({ d }) => d === delivery.d) ?? -1
-      if (pair === undefined || index < 0) return undefined
-      for (const removed of pair.waiting.splice(index, 1)) release(removed)
-      if (pair.waiting.length > 0 || pair.isFlying) return undefined
-      ready = ready.filter((other) => other !== pair)
-      paused = paused.filter((other) => other !== pair)
-      return requeue(pair)
-    },
-    /** Adds the next deliveries of a pair that was behind; `isBehind` if the table contains more. */
-    catchUp(pair: EntityQueue, deliveries: readonly Delivery[], isBehind: boolean): void {
-      pair.isBehind = isBehind
-      for (const delivery of deliveries) hold(pair, delivery)
-      if (pair.waiting.length === 0 && !isBehind) pairs.delete(pair.key)
-    },
-    /** Removes all waiting deliveries; flights continue. */
-    clear(): void {
-      ready = []
-      paused = []
-      for (const pair of pairs.values()) {
-        for (const delivery of pair.waiting.splice(0)) release(delivery)
-        pair.isBehind = false
-        if (!pair.isFlying) pairs.delete(pair.key)
-      }
-    },
-    /**
-     * Marks all flights as stale, because their rows may have been moved or deleted: they are not put back on
-     * failure.
-     */
-    invalidateFlights(): void {
-      generation++
-    },
-    isStale: (flight: Flight) => flight.generation !== generation,
-    has: (d: number) => held.has(d),
-    isFlying: (d: number) => flying.has(d),
-    /** Earliest time of the next request, monotonic ms: 0 is now, Infinity is not before a change. */
-    dueAt: () =>
-      ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity),
-    /** Deliveries in memory, including those in flight. */
-    size: () => held.size,
-    /** Pairs that wait for the end of their own pause. */
-    paused: () => paused.length,
-    /** Requests in flight. */
-    flights: () => flying.size - companions,
-    bytes: () => bytes,
-  })
 }
 
 const withoutFailures = {

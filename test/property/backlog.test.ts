@@ -6,7 +6,7 @@
 import BetterSqlite3 from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type Backlog, createBacklog } from '#delivery/backlog.ts'
+import { Backlog } from '#delivery/backlog.ts'
 import type { Flight } from '#delivery/queue.ts'
 import { migrations } from '#store/file/database-schema.ts'
 import { createDeliveries, type Delivery, deliveryWrites } from '#store/tables/delivery-rows.ts'
@@ -53,7 +53,7 @@ function createScene() {
   const settle = database.prepare(deliveryWrites['delivery.settle'])
   const move = database.prepare('UPDATE delivery SET endpoint = ? WHERE entity = ?')
   const pending = new Set<number>()
-  const backlog: Backlog = createBacklog({ endpoint, reads: createDeliveries(database), pending }, 0)
+  const backlog = new Backlog({ reads: createDeliveries(database), pending }, endpoint, 0)
   const unsettled = new Map<number, string>()
   const flights: Flight[] = []
   let unannounced: Delivery[] = []
@@ -163,7 +163,7 @@ it('stores every delivery, in order, exactly once in memory', () => {
       // If nothing can be sent in a turn, complete the deliveries in flight; if there are none, all must be
       // done.
       while (scene.take(Number.MAX_VALUE) || scene.backlog.isReading() || scene.finish(0));
-      expect([scene.unsettled.size, scene.backlog.waiting(), scene.backlog.queue.size()]).toEqual([0, 0, 0])
+      expect([scene.unsettled.size, scene.backlog.waiting(), scene.backlog.held()]).toEqual([0, 0, 0])
     }),
     { numRuns: runs(60) },
   )

@@ -2,6 +2,7 @@
  * Unreachable endpoints: nothing is lost, nothing waits for new traffic, memory stays bounded, and deleting
  * or redirecting a subscription takes effect at once.
  */
+import { queryObjects } from 'node:v8'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { calmTime } from '#test/kit/calm-time.ts'
@@ -34,6 +35,27 @@ describe('notifications to an endpoint that is down', () => {
     database.remove()
   })
 
+  it('take no functions, maps or sets for each of their endpoints', async () => {
+    await receiver.down()
+    const count = () =>
+      [Function, Map, Set].map((kind) => queryObjects(kind, { format: 'count' }) as unknown as number)
+    await outbox.enqueue(pending(1))
+    await isDown()
+    const before = count()
+    const endpoints = 300
+    await outbox.enqueue(
+      Array.from({ length: endpoints }, (_, i) => ({
+        endpoint: receiver.url(`/${i}`),
+        entity: 'urn:e',
+        value: i,
+      })),
+    )
+    const isAllDown = () =>
+      outbox.dispatcher.stats().filter(({ state, held }) => state === 'down' && held === 0).length > endpoints
+    await vi.waitFor(() => expect(isAllDown()).toBe(true))
+    const added = count().map((now, kind) => now - before[kind]!)
+    expect(Math.max(...added)).toBeLessThan(endpoints / 2)
+  })
   it('all arrive in order, within two seconds of its recovery, without new traffic', async () => {
     await receiver.down()
     for (let group = 0; group < 10; group++) await outbox.enqueue(pending(70, group * 70))
