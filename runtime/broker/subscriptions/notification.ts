@@ -105,7 +105,7 @@ export function renderNotification(
     data: notificationData(subscription, items, inBody),
   })
   const headers = headersOf(subscription, ports.tenant.name, context)
-  return { ...requestTo(endpoint, headers, JSON.stringify(notification)), count }
+  return { ...requestTo(endpoint, headers, notification), count }
 }
 
 /** The subscription as the original platform broker served it, which supported only the normalized format. */
@@ -115,17 +115,20 @@ function inFull(subscription: Subscription): Subscription {
   return { ...subscription, notification: { ...notification, format: 'normalized' } }
 }
 
-/** The items of as many deliveries as fit into one notification; the first delivery always fits. */
+/**
+ * The items of as many deliveries as fit into one notification, as JSON text, so that one entity at a time is in
+ * memory as objects. The first delivery always fits.
+ */
 function withinSize(
   deliveries: readonly Delivery[],
   itemsOf: (delivery: Delivery) => readonly JsonObject[],
-): { items: JsonObject[]; count: number } {
-  const items: JsonObject[] = []
+): { items: string[]; count: number } {
+  const items: string[] = []
   let bytes = 0
   let count = 0
   for (const delivery of deliveries) {
-    const more = itemsOf(delivery)
-    if (deliveries.length > 1) bytes += JSON.stringify(more).length
+    const more = itemsOf(delivery).map((item) => JSON.stringify(item))
+    for (const text of more) bytes += text.length + 1
     if (count > 0 && bytes > limits.notificationBytes.value) break
     items.push(...more)
     count++

@@ -120,15 +120,16 @@ function following({ follow, context }: NotificationDataOptions, amendment: Amen
   }
 }
 
-/** The member `data`: a list, or a collection if the subscriber accepts GeoJSON. */
+/** The member `data` from items, all as JSON text: a list, or a collection if the subscriber accepts GeoJSON. */
 export function notificationData(
   subscription: Subscription,
-  items: readonly JsonObject[],
+  items: readonly string[],
   atContext?: Json,
-): Json {
-  if (subscription.notification.endpoint.accept !== geoJson) return items
-  const collection = { type: 'FeatureCollection', features: items }
-  return atContext === undefined ? collection : { ...collection, '@context': atContext }
+): string {
+  const list = `[${items.join(',')}]`
+  if (subscription.notification.endpoint.accept !== geoJson) return list
+  const context = atContext === undefined ? '' : `,"@context":${JSON.stringify(atContext)}`
+  return `{"type":"FeatureCollection","features":${list}${context}}`
 }
 
 const geoJson = 'application/geo+json'

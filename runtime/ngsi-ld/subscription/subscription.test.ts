@@ -349,8 +349,9 @@ describe('a fragment', () => {
 
 describe('other functions of a subscription', () => {
   it('builds the body of a notification', () => {
+    const data = '[{"id":"urn:e:1"}]'
     expect(
-      notificationOf(parse(full), { id: 'urn:n:1', notifiedAtMs: nowMs, data: [{ id: 'urn:e:1' }] }),
+      JSON.parse(notificationOf(parse(full), { id: 'urn:n:1', notifiedAtMs: nowMs, data })) as unknown,
     ).toEqual({
       id: 'urn:n:1',
       type: 'Notification',

@@ -169,15 +169,15 @@ export function isActive(subscription: Subscription, nowMs: number): boolean {
 /** The body of a notification with `data` (rendered entities) [NGSI-LD 5.3.1]. */
 export function notificationOf(
   subscription: Subscription,
-  { id, notifiedAtMs, data }: { id: string; notifiedAtMs: number; data: Json },
-): JsonObject {
-  return {
+  { id, notifiedAtMs, data }: { id: string; notifiedAtMs: number; data: string },
+): string {
+  const notification = {
     id,
     type: 'Notification',
     subscriptionId: subscription.id,
     notifiedAt: msToDateTime(notifiedAtMs),
-    data,
   }
+  return `${JSON.stringify(notification).slice(0, -1)},"data":${data}}`
 }
 
 export interface SubscriptionRenderOptions {
