@@ -7,7 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Deliveries, Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
 import { DeliveryQueue, type EntityQueue, type Flight } from './queue.ts'
 
-/** What the backlogs of all endpoints share. */
+/** Shared by the backlogs of all endpoints. */
 export interface BacklogPorts {
   readonly reads: Deliveries
   /** Settled deliveries whose rows still exist. */

@@ -11,7 +11,7 @@ import { backoffMs } from './backoff.ts'
 import type { Flight } from './queue.ts'
 import { consequenceOf, type Failure } from './verdict.ts'
 
-/** What the paces of all endpoints share. */
+/** Shared by the paces of all endpoints. */
 export interface PacePorts {
   readonly clock: Clock
   /** Returns numbers in [0, 1). */

@@ -116,8 +116,8 @@ function inFull(subscription: Subscription): Subscription {
 }
 
 /**
- * The items of as many deliveries as fit into one notification, as JSON text, so that one entity at a time is in
- * memory as objects. The first delivery always fits.
+ * The items of as many deliveries as fit into one notification; the first delivery always fits. Each is
+ * serialised at once, so that memory holds one entity at a time as objects.
  */
 function withinSize(
   deliveries: readonly Delivery[],

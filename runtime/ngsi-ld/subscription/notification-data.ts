@@ -120,7 +120,9 @@ function following({ follow, context }: NotificationDataOptions, amendment: Amen
   }
 }
 
-/** The member `data` from items, all as JSON text: a list, or a collection if the subscriber accepts GeoJSON. */
+/**
+ * The member `data` from items, all as JSON text: a list, or a collection if the subscriber accepts GeoJSON.
+ */
 export function notificationData(
   subscription: Subscription,
   items: readonly string[],
