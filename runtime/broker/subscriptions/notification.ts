@@ -117,7 +117,7 @@ function inFull(subscription: Subscription): Subscription {
 
 /**
  * The items of as many deliveries as fit into one notification; the first delivery always fits. Each is
- * serialised at once, so that memory holds one entity at a time as objects.
+ * turned into text at once, so that memory holds one entity at a time as objects.
  */
 function withinSize(
   deliveries: readonly Delivery[],
