@@ -51,7 +51,8 @@ const prebuilt =
 
 function requestText(n: number): Buffer {
   if (get !== undefined) {
-    const headers = Object.entries({ Host: `127.0.0.1:${port}`, Accept: 'application/json', ...get.headers })
+    const fixed = { Host: `127.0.0.1:${port}`, Accept: 'application/json', 'Accept-Encoding': 'identity' }
+    const headers = Object.entries({ ...fixed, ...get.headers })
     const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
     return Buffer.from(`GET ${get.path} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1')
   }
