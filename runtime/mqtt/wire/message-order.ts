@@ -42,8 +42,9 @@ export function createOrder(flow: Flow, moved: (isRefused: boolean) => void): Or
         if (message.state === 'stored') message.finish()
         else isRefused = true
       }
-      if (head === list.length) {
-        list = []
+      // A client that always has messages in flight never empties its list.
+      if (head === list.length || head >= limits.clientInFlightMax.value) {
+        list = list.slice(head)
         head = 0
       }
       moved(isRefused)

@@ -5,7 +5,7 @@ import { type Limit, limit } from '#base/limits/limit.ts'
 
 export const faultsLimits = {
   /** Each takes at most 64 KB of memory. Beyond it: further streams are not watched. */
-  faultsStreamsMax: limit(5_000, 'streams'),
+  faultsStreamsMax: limit(2_500, 'streams'),
   /** Past observations of a stream that its detector learns from. Beyond it: the newest. */
   faultsHistoryMax: limit(5_000, 'observations'),
   /** Observations learned without yielding. Beyond it: the next turn. */
