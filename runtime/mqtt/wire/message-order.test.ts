@@ -1,3 +1,4 @@
+/** The order of one client's messages: each is finished once, and none that is finished is kept. */
 import { queryObjects } from 'node:v8'
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
