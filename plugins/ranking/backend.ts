@@ -3,8 +3,9 @@
  * entities by id in batches. Follows Link headers, or offsets if there are none; stops if a broker repeats
  * entities. Remembers the page size that the broker accepts.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { BrokerAnswer, BrokerPort, ListAnswer, WrittenAnswer } from '#contract'
 import { isList, isObject, type JsonObject, own, parsedJson } from '#ngsi-ld/values/json.ts'

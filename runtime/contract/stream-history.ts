@@ -3,8 +3,9 @@
  * is one request with `lastN`, so a broker answers with a bounded number of instances even if it has no pages
  * of history. Sources of past values are not reported: no broker stores them.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { contentOf } from '#ngsi-ld/query/query-match.ts'

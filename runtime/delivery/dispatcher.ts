@@ -9,6 +9,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { inNextTurn } from '#base/load/yielding.ts'
 import type { Instruments } from '#base/process/instruments.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Deliveries, Delivery } from '#store/tables/delivery-rows.ts'
@@ -135,7 +136,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
       growing.clear()
     }
     for (const lane of touched) grown(lane)
-    if (unannounced.length > 0) setImmediate(announce)
+    if (unannounced.length > 0) inNextTurn(announce)
     else for (const lane of idle) pump.wake(lane)
     if (unannounced.length === 0) idle.clear()
   }

@@ -6,6 +6,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { inNextTurn } from '#base/load/yielding.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import { failpoint } from '#base/register/failpoints.ts'
 import type { Counter } from '#base/register/metrics.ts'
@@ -64,7 +65,7 @@ export function createPump(ports: PumpPorts) {
   function schedule(): void {
     if (isScheduled || state !== 'running' || runnable.size === 0) return
     isScheduled = true
-    setImmediate(run)
+    inNextTurn(run)
   }
   function run(): void {
     isScheduled = false

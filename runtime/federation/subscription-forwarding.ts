@@ -8,6 +8,7 @@
 
 import { hash, randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import { toGatewayError } from '#base/register/errors.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
@@ -308,6 +309,6 @@ async function settleRegistration(
   for (let from = 0; from < all.length; from += pairsAtOnce) {
     const some = all.slice(from, from + pairsAtOnce)
     await Promise.all(some.map((subscription) => settle(tenant, broker, { subscription, registration })))
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
 }

@@ -7,6 +7,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { withoutTrailingSlashes } from '#base/load/trailing-slashes.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type {
   BrokerPort,
@@ -149,7 +150,7 @@ export function createPlugins(
     const starts: Promise<void>[] = []
     for (const one of all.values()) {
       // Each start has its own turn.
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
       if (one.state === 'starting') starts.push(startOne(one))
     }
     await Promise.all(starts)

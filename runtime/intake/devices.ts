@@ -6,6 +6,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -19,7 +20,7 @@ import type { OtherTopicOf } from './device-topics.ts'
 import { assertUnsettled, type MappingRequest, type PlanMapping } from './mapping-plan.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { Release } from './release.ts'
-import { letOthersWork, type Surveyor, type UndecodedGroup, type WaitingDevice } from './survey.ts'
+import type { Surveyor, UndecodedGroup, WaitingDevice } from './survey.ts'
 import type { Unclaimed, UnclaimedTopic } from './unclaimed.ts'
 
 export interface ListedTopic extends UnclaimedTopic {
@@ -150,7 +151,7 @@ export function createDevices(ports: DevicesPorts): Devices {
     // Accepting a topic by its name also accepts the devices that were seen on it.
     const seen = new Set(waiting.flatMap((one) => (one.topic === topic ? [one.device] : [])))
     for (const frame of frames) {
-      await letOthersWork()
+      await nextTurn()
       for (const { device } of claimant.decode(frame).readings)
         if (seen.size < limits.devicesListedMax.value) seen.add(device)
     }
@@ -225,7 +226,7 @@ export function createDevices(ports: DevicesPorts): Devices {
       const { waiting, undecoded } = await ports.survey()
       const topics: ListedTopic[] = []
       for (const topic of unclaimed.all()) {
-        await letOthersWork()
+        await nextTurn()
         topics.push(listed(topic))
       }
       return {

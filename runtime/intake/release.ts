@@ -3,12 +3,14 @@
  * devices were accepted, and frames of unclaimed topics that are now mapped. Each frame is stored once: it
  * leaves quarantine in the commit that stores its readings, and releases run one after the other.
  */
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Frame } from '#contract'
 import type { Intake } from './intake.ts'
-import { letOthersWork, type SurveyPorts } from './survey.ts'
+import type { SurveyPorts } from './survey.ts'
 import type { Unclaimed } from './unclaimed.ts'
 
 export interface ReleasePorts extends Omit<SurveyPorts, 'clock'> {
@@ -79,7 +81,7 @@ async function inTurns<T>(items: readonly T[], one: (item: T) => Promise<boolean
       // A failure is thrown below, once all of them have been started.
       stored.catch(() => undefined)
       started.push(stored)
-      await letOthersWork()
+      await nextTurn()
     }
     const done = await Promise.all(started)
     count += done.filter(Boolean).length

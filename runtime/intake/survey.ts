@@ -5,6 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Frame, Reading } from '#contract'
@@ -61,7 +62,6 @@ export interface SurveyPorts {
 }
 
 /** Yields to requests and packets, because decoding a frame may take some milliseconds. */
-export const letOthersWork = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** Number of readings of one frame in the lists. */
 const readingsShown = 16
@@ -81,7 +81,7 @@ export function createDeviceSurvey({ door, admission, claims, quarantine, clock 
   /** Calls `visit` with each frame in quarantine, oldest first; yields between frames. */
   async function each(visit: (held: HeldFrame) => void): Promise<void> {
     for (const q of quarantine.waiting()) {
-      await letOthersWork()
+      await nextTurn()
       const held = decoded(q)
       if (held !== undefined) visit(held)
     }

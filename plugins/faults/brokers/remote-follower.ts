@@ -3,9 +3,9 @@
  * a callback whose path ends with a secret. After an interruption the observations since the newest judged
  * one are read from the history of the broker, if it has any.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
-import { createYield } from '#base/load/yielding.ts'
+import { createYield, nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { type BrokerItems, nonEmpty } from '#client/requests/broker-messages.ts'
 import { readAll } from '#client/requests/broker-reading.ts'
@@ -124,7 +124,7 @@ export function createRemoteFollower(ports: RemoteFollowerPorts): WatchedBroker 
         const page = parse(items.slice(at, at + limits.clientReadPage.value), clock.now()).entities
         for (const { id } of page) seen.add(id)
         await inTurn(() => take(page))
-        await yieldToEventLoop()
+        await nextTurn()
       }
     })
     isReading = false

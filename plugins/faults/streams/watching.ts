@@ -3,8 +3,9 @@
  * time and in slices, while arriving samples wait. A thread fits its models. Detectors begin anew when
  * metadata or a request demand it.
  */
-import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Log } from '#base/register/log.ts'
 import { numberOf } from '#client/streams/stream-entities.ts'
 import type { Json, PastValue } from '#contract'
@@ -112,7 +113,7 @@ export function createWatching({
 
   async function run(): Promise<void> {
     // Streams of one batch of changes are all known before the first one learns.
-    await yieldToEventLoop()
+    await nextTurn()
     while (!signal.aborted) {
       const [next] = trainings.entries().filter(([, { isDone }]) => !isDone)
       const [restored] = recalls
@@ -134,7 +135,7 @@ export function createWatching({
       const recalled = detector.recall()
       for (const slice of slicesOf(judged.slice(-limits.faultsRecalledMax.value))) {
         recalled.take(slice)
-        await yieldToEventLoop()
+        await nextTurn()
         await chooser.settled()
       }
       if (judged.length > 0) recalled.end()
@@ -162,7 +163,7 @@ export function createWatching({
       detector.learn(slice)
       done += slice.length
       job.progress = done / learned.length
-      await yieldToEventLoop()
+      await nextTurn()
       await chooser.settled()
     }
     job.isDone = true

@@ -4,8 +4,8 @@
  * requested is newer than the page and wins.
  */
 
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { type BrokerPage, readAll, readByIds } from '#client/requests/broker-reading.ts'
 import type { BrokerClient, RequestTrouble } from '#client/requests/broker-requests.ts'
@@ -53,7 +53,7 @@ export async function crawl(
       const some = sentItemsOf(items.slice(at, at + limits.indexSlice.value), clock.now())
       entities.push(...some.entities)
       sums.unreadable += some.unreadable.length
-      await yieldToEventLoop()
+      await nextTurn()
     }
     sums.read += items.length
     await inTurn(async () => {

@@ -5,8 +5,9 @@
  * stored with their entities.
  */
 
-import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { BrokerPort, ChangeBatch, ChangesPort, EntityState, Observation } from '#contract'
 import { type Brokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
@@ -160,7 +161,7 @@ export function createOwnBrokerIndex(ports: OwnBrokerPorts) {
       const page = changes.entities(behind, limits.indexLoadPage.value)
       if (page.length === 0) break
       // A page without indexed entities takes no time, so yield here.
-      await yieldToEventLoop()
+      await nextTurn()
       await catalogue.take(ownBroker, { changed: page.filter(isIndexed) })
       behind = page.at(-1)!.rid
       load = { ...load, at: JSON.stringify({ behind, from }), read: load.read + page.length }

@@ -5,8 +5,8 @@
  * broker sent them.
  */
 
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Json } from '#contract'
 import type { Format } from '#ngsi-ld/representation/representation.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -101,7 +101,7 @@ export async function withDerived(
     const derived = deduce(slice.filter((id) => typeof id === 'string'))
     for (const [i, item] of items.slice(at, at + step).entries())
       all.push(decorated(item, derived.get(slice[i] as string), format))
-    await yieldToEventLoop()
+    await nextTurn()
   }
   return all
 }

@@ -4,9 +4,9 @@
  * concurrent changes may or may not be visible.
  */
 
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import { abandoned } from '#base/load/concurrency-limit.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Json } from '#contract'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
@@ -86,7 +86,7 @@ export function createSelecting(ports: SelectingPorts) {
 
   /** Yields to the event loop, unless the query should end. Returns the time, ms. */
   async function pause(begun: number, signal: AbortSignal): Promise<number> {
-    await yieldToEventLoop()
+    await nextTurn()
     const now = ports.monotonic()
     if (signal.aborted) throw abandoned()
     if (now - begun < limits.indexQueryMs.value) return now

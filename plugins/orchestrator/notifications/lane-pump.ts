@@ -5,7 +5,9 @@
  * A rejected notification pauses its lane, which then sends again from that one on; a lost connection does
  * the same to all lanes.
  */
+
 import { limits } from '#base/limits/limits.ts'
+import { inNextTurn } from '#base/load/yielding.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { NotificationOutbox } from './notification-outbox.ts'
 import type { StoredNotification } from './notification-statements.ts'
@@ -80,7 +82,7 @@ export function createLanePump({ outbox, send, clock, failed }: LanePumpPorts) {
   function schedule(): void {
     if (isScheduled || runnable.size === 0 || !hasRoom()) return
     isScheduled = true
-    setImmediate(run)
+    inNextTurn(run)
   }
 
   function run(): void {

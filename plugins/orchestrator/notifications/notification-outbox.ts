@@ -5,7 +5,9 @@
  *
  * Progress of lanes is saved later than it is made, so a kill repeats the last notifications, in their order.
  */
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { PluginDatabase } from '#contract'
@@ -63,7 +65,7 @@ export function createNotificationOutbox(
   /** Stores all that has arrived, in groups: those that arrive during a flush share the next one. */
   async function store(): Promise<void> {
     while (arriving.length > 0) {
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
       const group = arriving
       arriving = []
       arrivingBytes = 0

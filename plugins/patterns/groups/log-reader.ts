@@ -4,9 +4,9 @@
  * the log again from there, which makes the same events. Nothing is followed while there is no model.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { YieldIfDue } from '#base/load/yielding.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { timedResult } from '#client/streams/stream-entities.ts'

@@ -2,8 +2,9 @@
  * A remote broker as the one whose streams are rated, over HTTP alone: subscriptions there, a full read, and
  * notifications to a callback whose path ends with a secret.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { nonEmpty } from '#client/requests/broker-messages.ts'
 import { type BrokerSettings, openRemoteBroker } from '#client/requests/chosen-broker.ts'
@@ -97,7 +98,7 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     for (const [i, { id }] of stored.entries()) {
       const entity = store.entities.get(id)
       if (entity !== undefined) streams.take(entity)
-      if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
+      if (i % limits.clientReadPage.value === 0) await nextTurn()
     }
   }
 

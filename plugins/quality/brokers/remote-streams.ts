@@ -3,8 +3,8 @@
  * notification is on disk before it is acknowledged. An observation that is reported again does not count.
  */
 
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { BrokerItems } from '#client/requests/broker-messages.ts'
 import { readAll, readByIds } from '#client/requests/broker-reading.ts'
@@ -71,7 +71,7 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
     for (const [i, entity] of sorted.entries()) {
       streams.take(entity)
       if (isObservation(entity)) count(entity, heardAt)
-      if (i % limits.clientReadPage.value === limits.clientReadPage.value - 1) await yieldToEventLoop()
+      if (i % limits.clientReadPage.value === limits.clientReadPage.value - 1) await nextTurn()
     }
     return undefined
   }
@@ -147,7 +147,7 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
     for (const slice of slices.toReversed()) {
       for (const past of slice) countValue(entity.id, past, undefined)
       progress = { ...progress, observations: progress.observations + slice.length }
-      await yieldToEventLoop()
+      await nextTurn()
     }
   }
 
@@ -169,7 +169,7 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
       }
       progress = { ...progress, entities: progress.entities + some.length }
       await store.save()
-      await yieldToEventLoop()
+      await nextTurn()
     }
     return undefined
   }

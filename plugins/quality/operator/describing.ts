@@ -1,6 +1,7 @@
 /** Describes all streams again after a change of the table of usual properties, in slices. */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 
@@ -23,7 +24,7 @@ export function createDescribing({ streams, entityOf, signal }: DescribingPorts)
         if (signal.aborted) return
         const entity = entityOf(id)
         if (entity !== undefined) streams.take(entity)
-        if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
+        if (i % limits.clientReadPage.value === 0) await nextTurn()
       }
     }
     isRunning = false

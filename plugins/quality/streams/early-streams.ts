@@ -2,8 +2,9 @@
  * Streams that changed before the downtime of the gateway is known. They are rated when it is, in slices. A
  * quality that is rated before would take the silence of a sensor for that of the gateway.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Stream } from './stream.ts'
 
 export interface EarlyStreams {
@@ -23,7 +24,7 @@ export function createEarlyStreams(changed: (stream: Stream) => void): EarlyStre
       for (const stream of streams) {
         streams.delete(stream)
         changed(stream)
-        if (++passed % limits.clientReadPage.value === 0) await yieldToEventLoop()
+        if (++passed % limits.clientReadPage.value === 0) await nextTurn()
       }
     },
   } satisfies EarlyStreams)

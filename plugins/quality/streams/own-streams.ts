@@ -3,8 +3,9 @@
  * the log, once. Records are saved with the log number every `limits.qualitySaveMs`; a restart counts the
  * rest of the log from there.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { createStreamLog, type LoggedObservation, readEntities } from '#client/streams/stream-log.ts'
@@ -170,7 +171,7 @@ export function createOwnStreams({
       if (one.position > cursor!.position) ahead.set(streams.get(one.id)!, one)
       if (state === undefined) streams.delete(one.id)
       else streams.take(state.entity())
-      if (i % limits.clientReadPage.value === 0) await yieldToEventLoop()
+      if (i % limits.clientReadPage.value === 0) await nextTurn()
     }
     return cursor?.position
   }

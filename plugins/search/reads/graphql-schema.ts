@@ -2,8 +2,9 @@
  * Builds the executable schema: the platform's schema merged with those of the folder, validated, with a
  * resolver for each field. Mistakes in a file are reported with file and line; only that file is omitted.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { buildASTSchema, type GraphQLSchema, validateSchema } from 'graphql'
+import { nextTurn } from '#base/load/yielding.ts'
 import { coreQueries } from '#plugins/search/schema/core-queries.ts'
 import { coreTypes } from '#plugins/search/schema/core-types.ts'
 import { type Model, toModel } from '#plugins/search/schema/model.ts'

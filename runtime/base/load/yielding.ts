@@ -5,6 +5,17 @@
  * longer than one.
  */
 
+import { setTimeout as sleep, setImmediate as turnOver } from 'node:timers/promises'
+import { limits } from '#base/limits/limits.ts'
+import { isMarkingShortOfMemory } from '#base/process/heap-marking.ts'
+
+/** Resumes long work in a later turn of the event loop; after a pause if V8 marks and memory is short. */
+export const nextTurn = (): Promise<void> =>
+  isMarkingShortOfMemory() ? sleep(limits.markingPauseMs.value) : turnOver()
+
+/** Runs the next portion of long work, as `nextTurn`. */
+export const inNextTurn = (task: () => void): void => void nextTurn().then(task)
+
 /** Resolves when the caller may continue. */
 export type YieldIfDue = () => Promise<void>
 
@@ -19,11 +30,8 @@ export function createYield(monotonic: () => number, turnMs: number): YieldIfDue
       await turn
     }
     begunAt = monotonic()
-    turn = new Promise((resolve) => {
-      setImmediate(() => {
-        turn = undefined
-        resolve()
-      })
+    turn = nextTurn().then(() => {
+      turn = undefined
     })
   }
 }

@@ -14,6 +14,7 @@
 import { performance } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
+import { isMarkingShortOfMemory, observeMarking } from './heap-marking.ts'
 import { residentBytes } from './process-memory.ts'
 
 /** An event loop that is busy for at most this share of its time counts as idle. */
@@ -93,7 +94,9 @@ export function collectGarbage(release: QuietCollectionPorts['release']): () => 
   const checkYoung = createYoungCheck({ residentBytes, youngBytes, setGrowth: setYoungGrowth, setThrift })
   const youngTimer = setInterval(checkYoung, youngCheckMs).unref()
   const end = collectWhenQuiet(release)
+  const endObserving = observeMarking()
   return () => {
+    endObserving()
     clearInterval(timer)
     clearInterval(youngTimer)
     setYoungGrowth(true)
@@ -222,7 +225,8 @@ export function noteDiscarded(bytes: number): void {
  * again that was in use during its last collection.
  */
 export function collectDiscarded(): void {
-  if (discarded < limits.uncollectedBytes.value) return
+  // V8 would first end the marking, in one pause.
+  if (discarded < limits.uncollectedBytes.value || isMarkingShortOfMemory()) return
   discarded = 0
   collectYoung()
 }

@@ -4,9 +4,8 @@
  * in order of creation unless the query has an order.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
-import { createYield } from '#base/load/yielding.ts'
+import { createYield, nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Names } from '#broker/commit/interned-names.ts'

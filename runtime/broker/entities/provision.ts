@@ -3,6 +3,7 @@
  * result with the pure merge rules, and stage it. A write that only changes values of observed attributes
  * becomes observations and never writes the document.
  */
+import { nextTurn } from '#base/load/yielding.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -167,6 +168,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     let after: string | undefined
     do {
       const { ids, next } = await pageAfter(after)
+      await nextTurn()
       collectDiscarded()
       const { success, errors } = await batch(ids, String, (stage, id) => {
         const draft = documents.find(stage, id)

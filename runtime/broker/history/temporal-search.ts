@@ -4,9 +4,9 @@
  * found although it has cooled down. Attributes without times are evaluated as they are. Existing entities
  * come first, in order of creation, then deleted ones in order of deletion, unless the query orders by id.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
-import { createYield } from '#base/load/yielding.ts'
+import { createYield, nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'

@@ -2,10 +2,10 @@
  * Digests of a tenant's contents, for brokers that compare. They are computed for each request, a page of
  * entities or of a history at a time, and yield in between. Computations run one at a time.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
-import { createYield } from '#base/load/yielding.ts'
+import { createYield, nextTurn } from '#base/load/yielding.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { ChangeFeed, CommitSpan } from '#broker/changes/change-feed.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'

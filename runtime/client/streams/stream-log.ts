@@ -3,8 +3,9 @@
  * exist, then every observation, once. The component saves the log number with what it derives from it; after
  * a restart it continues there.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { ChangeBatch, ChangesPort, EntityState, Observation, PastObservation } from '#contract'
 import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -58,7 +59,7 @@ export async function readEntities(
     for (const state of page) if (state.types.some((type) => types.has(type))) take(state.entity())
     progress(page.length)
     behind = page.at(-1)!.rid
-    await yieldToEventLoop()
+    await nextTurn()
   }
 }
 

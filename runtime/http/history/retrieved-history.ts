@@ -4,7 +4,7 @@
  * for the next request is a range of observedAt. If instances without observedAt do not fit, the response
  * contains a part of them, and Content-Range is given in modifiedAt. Reading yields between two reads.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { partOf, type TemporalPart } from '#ngsi-ld/history/temporal-part.ts'
 import type { Evolution, TimedInstance } from '#ngsi-ld/history/temporal-query.ts'

@@ -4,7 +4,7 @@
  * time range it covers.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { EntityAggregates, EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import type { EntityQuery } from '#broker/state/entity-queries.ts'

@@ -5,10 +5,12 @@
  * shows later. No commit flushes: another thread checkpoints its WAL (`plugin-log.ts`), and a plugin that
  * acknowledges something waits for `flushed`.
  */
+
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { PluginDatabase } from '#contract'
 import { createHeldCommits } from './held-commits.ts'
@@ -58,7 +60,7 @@ export function openPluginFile(file: string, steps: readonly string[], copyBack:
     holdCommits: holding.begin,
     commit: holding.commit,
     async rest() {
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
       await log.wait()
     },
     async flushed() {

@@ -1,0 +1,36 @@
+/**
+ * Whether V8 marks its old generation, which takes about 100 ms in steps beside other work. V8 collects no
+ * young garbage meanwhile, and what is referenced at any time of it survives: up to 25 MB of garbage that
+ * long work creates, half of which then needs the next collection.
+ */
+import {
+  constants,
+  type NodeGCPerformanceDetail,
+  type PerformanceEntry,
+  PerformanceObserver,
+} from 'node:perf_hooks'
+import { limits } from '#base/limits/limits.ts'
+import { residentBytes } from './process-memory.ts'
+
+let isMarking = false
+
+/** Observes the collections of this thread. Returns a function that stops it. */
+export function observeMarking(): () => void {
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries() as (PerformanceEntry & {
+      readonly detail: NodeGCPerformanceDetail
+    })[]) {
+      if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) isMarking = true
+      else if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) isMarking = false
+    }
+  })
+  observer.observe({ entryTypes: ['gc'] })
+  return () => {
+    observer.disconnect()
+    isMarking = false
+  }
+}
+
+/** Whether V8 marks while more than `memoryPressureBytes` is resident. Long work should then create less. */
+export const isMarkingShortOfMemory = (): boolean =>
+  isMarking && residentBytes() >= limits.memoryPressureBytes.value
