@@ -49,7 +49,6 @@ export interface RankingPorts {
 
 export function createRanking({ backend, clock, context }: RankingPorts) {
   const yieldIfDue = createYield(clock.monotonic, limits.queryTurnMs.value)
-  const finder = createAttributeFinder((name) => context().expand(name))
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 
   return Object.freeze({
@@ -58,6 +57,7 @@ export function createRanking({ backend, clock, context }: RankingPorts) {
       options: RequestOptions,
     ): Promise<Exclude<BackendOutcome, { kind: 'read' }> | RankedList> {
       const { terms, isNormalized, offset, limit } = rankedQuery
+      const finder = createAttributeFinder((name) => context().expand(name))
       const yardsticks = { ...rankedQuery.yardsticks, now: clock.now() }
       const { headers, isShown } = derivedRequest(rankedQuery, options.headers)
       const candidateOptions = { ...options, headers }

@@ -12,20 +12,31 @@ import { isUri } from '#ngsi-ld/values/names.ts'
 /** Expands a name in a response or a weight to a comparable form. */
 export type ExpandName = (name: string) => string
 
-/** Finds attributes whose name may be spelled differently in the response. */
+/**
+ * Finds attributes whose name may be spelled differently in the response. It remembers the names that it has
+ * met, so it must not outlive a ranking.
+ */
 export type AttributeFinder = ReturnType<typeof createAttributeFinder>
 
 export function createAttributeFinder(expand: ExpandName) {
   const found = new Map<string, string>()
+  const expanded = new Map<string, string>()
+  const expandOnce = (name: string): string => {
+    const known = expanded.get(name)
+    if (known !== undefined) return known
+    const made = expand(name)
+    expanded.set(name, made)
+    return made
+  }
   return Object.freeze({
     /** The key of the attribute with that name, in any spelling. */
     keyOf(holder: JsonObject, name: string): string | undefined {
       if (Object.hasOwn(holder, name)) return name
       const usual = found.get(name)
       if (usual !== undefined && Object.hasOwn(holder, usual)) return usual
-      const wanted = expand(name)
+      const wanted = expandOnce(name)
       for (const key of Object.keys(holder)) {
-        if (ownMembers.has(key) || expand(key) !== wanted) continue
+        if (ownMembers.has(key) || expandOnce(key) !== wanted) continue
         found.set(name, key)
         return key
       }

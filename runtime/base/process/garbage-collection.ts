@@ -14,7 +14,8 @@
 import { performance } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
-import { isMarkingShortOfMemory, observeMarking } from './heap-marking.ts'
+import { nextTurn } from '#base/load/yielding.ts'
+import { isMarking, observeMarking } from './heap-marking.ts'
 import { residentBytes } from './process-memory.ts'
 
 /** An event loop that is busy for at most this share of its time counts as idle. */
@@ -222,11 +223,15 @@ export function noteDiscarded(bytes: number): void {
 
 /**
  * Collects young garbage if enough large texts were discarded. V8 alone would keep 48 MB of them, and as much
- * again that was in use during its last collection.
+ * again that was in use during its last collection. While V8 marks, it would first end the marking, in one
+ * pause; then the texts are collected later.
  */
-export function collectDiscarded(): void {
-  // V8 would first end the marking, in one pause.
-  if (discarded < limits.uncollectedBytes.value || isMarkingShortOfMemory()) return
+export async function collectDiscarded(): Promise<void> {
+  if (discarded < limits.uncollectedBytes.value) return
+  // V8 may have started to mark meanwhile.
+  await nextTurn()
+  await nextTurn()
+  if (isMarking()) return
   discarded = 0
   collectYoung()
 }

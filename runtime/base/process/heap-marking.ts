@@ -12,7 +12,7 @@ import {
 import { limits } from '#base/limits/limits.ts'
 import { residentBytes } from './process-memory.ts'
 
-let isMarking = false
+let marking = false
 
 /** Observes the collections of this thread. Returns a function that stops it. */
 export function observeMarking(): () => void {
@@ -20,17 +20,20 @@ export function observeMarking(): () => void {
     for (const entry of list.getEntries() as (PerformanceEntry & {
       readonly detail: NodeGCPerformanceDetail
     })[]) {
-      if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) isMarking = true
-      else if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) isMarking = false
+      if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) marking = true
+      else if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) marking = false
     }
   })
   observer.observe({ entryTypes: ['gc'] })
   return () => {
     observer.disconnect()
-    isMarking = false
+    marking = false
   }
 }
 
+/** Whether V8 marks. It reports the start within two turns of the event loop. */
+export const isMarking = (): boolean => marking
+
 /** Whether V8 marks while more than `memoryPressureBytes` is resident. Long work should then create less. */
 export const isMarkingShortOfMemory = (): boolean =>
-  isMarking && residentBytes() >= limits.memoryPressureBytes.value
+  marking && residentBytes() >= limits.memoryPressureBytes.value

@@ -169,7 +169,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     do {
       const { ids, next } = await pageAfter(after)
       await nextTurn()
-      collectDiscarded()
+      await collectDiscarded()
       const { success, errors } = await batch(ids, String, (stage, id) => {
         const draft = documents.find(stage, id)
         if (draft === undefined || !isSelected(draft.entity, timesOf(draft))) return 'done'

@@ -115,7 +115,7 @@ export function createDigests({ following, history, records, collisions }: Diges
 
   async function visitAll(isChosen: Chosen, visit: (entity: Entity) => void): Promise<void> {
     for (let rid: number | undefined = 0; rid !== undefined; rid = visitPage(rid, isChosen, visit)) {
-      collectDiscarded()
+      await collectDiscarded()
       await yieldIfDue()
     }
   }

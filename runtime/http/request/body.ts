@@ -208,16 +208,14 @@ const chunkBytes = 65_536
 
 /**
  * Returns a buffer with room for `needed` bytes. It grows with the bytes received, because a client may
- * announce a length and send nothing.
+ * announce a length and send nothing. Memory of the smaller buffer is freed at once, not by a collection.
  */
 function grown(
-  buffer: Buffer,
-  { size, needed, length }: { readonly size: number; readonly needed: number; readonly length: number },
-): Buffer {
+  buffer: Buffer<ArrayBuffer>,
+  { needed, length }: { readonly needed: number; readonly length: number },
+): Buffer<ArrayBuffer> {
   if (needed <= buffer.length) return buffer
-  const larger = Buffer.allocUnsafeSlow(Math.min(length, Math.max(needed, 2 * buffer.length)))
-  buffer.copy(larger, 0, 0, size)
-  return larger
+  return Buffer.from(buffer.buffer.transfer(Math.min(length, Math.max(needed, 2 * buffer.length))))
 }
 
 /**
@@ -240,12 +238,12 @@ function readIncoming(
     const chunks: Buffer[] = []
     // Chunks are copied into one buffer as they arrive; joining them at the end would need twice the memory.
     const length = isPacked ? 0 : Number(incoming.headers['content-length'] ?? 0)
-    let whole: Buffer | undefined = length > chunkBytes ? Buffer.allocUnsafeSlow(chunkBytes) : undefined
+    let whole = length > chunkBytes ? Buffer.allocUnsafeSlow(chunkBytes) : undefined
     let size = 0
     const onData = (chunk: Buffer): void => {
       if (whole === undefined) chunks.push(chunk)
       else {
-        whole = grown(whole, { size, needed: size + chunk.length, length })
+        whole = grown(whole, { needed: size + chunk.length, length })
         chunk.copy(whole, size)
       }
       size += chunk.length
