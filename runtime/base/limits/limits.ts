@@ -130,8 +130,8 @@ export const limits = underTrial({
    * of time.
    */
   memoryThriftBytes: limit(208 * 1024 * 1024, 'bytes'),
-  /** Pause between two time slices of long work while V8 marks with more than `memoryPressureBytes` resident. */
-  markingPauseMs: limit(10, 'ms'),
+  /** Long work waits while V8 marks with more than `memoryPressureBytes` resident. Beyond it: continues. */
+  markingWaitMs: limit(100, 'ms'),
   /** Young generation of the heap while more is resident. Beyond it: it no longer grows. */
   youngPressureBytes: limit(8 * 1024 * 1024, 'bytes'),
   /** Memory above the baseline that an idle process keeps after a load. Beyond it: garbage is collected. */

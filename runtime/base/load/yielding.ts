@@ -9,9 +9,18 @@ import { setTimeout as sleep, setImmediate as turnOver } from 'node:timers/promi
 import { limits } from '#base/limits/limits.ts'
 import { isMarkingShortOfMemory } from '#base/process/heap-marking.ts'
 
-/** Resumes long work in a later turn of the event loop; after a pause if V8 marks and memory is short. */
-export const nextTurn = (): Promise<void> =>
-  isMarkingShortOfMemory() ? sleep(limits.markingPauseMs.value) : turnOver()
+/**
+ * Resumes long work in a later turn of the event loop. If V8 marks while memory is short, it waits for the
+ * end of that, at most `markingWaitMs`.
+ */
+export async function nextTurn(): Promise<void> {
+  await turnOver()
+  for (let ms = 0; ms < limits.markingWaitMs.value && isMarkingShortOfMemory(); ms += checkMs)
+    await sleep(checkMs)
+}
+
+/** Time between two checks whether V8 still marks. */
+const checkMs = 5
 
 /** Runs the next portion of long work, as `nextTurn`. */
 export const inNextTurn = (task: () => void): void => void nextTurn().then(task)
