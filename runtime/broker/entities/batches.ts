@@ -5,6 +5,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import { footprintOf } from '#base/process/footprint.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -59,6 +60,7 @@ export function createBatches(door: Door) {
         part = items
         return slice(items, dated)
       }
+      if (from > 0) await nextTurn()
       // Items in memory are submitted at once, so that writes of one caller stay in its order.
       const outcomes = await takeTurn(() => {
         const next = items.slice(from, from + sliceSize)

@@ -1,0 +1,51 @@
+/**
+ * When V8 marks its heap, seen by the collections of the test's own process, and that long work waits for the
+ * end of it.
+ */
+import { setImmediate as turnOver } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { nextTurn } from '#base/load/yielding.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { isMarking, observeMarking } from './heap-marking.ts'
+
+let end: () => void
+beforeEach(() => {
+  end = observeMarking()
+})
+afterEach(() => {
+  end()
+  restoreLimits()
+})
+
+/** V8 starts to mark if 64 MiB more than before are in use outside its heap. */
+async function startMarking(): Promise<void> {
+  while (!isMarking()) {
+    new ArrayBuffer(66 * 1024 * 1024).transfer(0)
+    for (let turns = 0; turns < 4 && !isMarking(); turns++) await turnOver()
+  }
+}
+
+it('reports the start and the end of a marking', async () => {
+  expect(isMarking()).toBe(false)
+  await startMarking()
+  while (isMarking()) await turnOver()
+  expect(isMarking()).toBe(false)
+})
+
+it('resumes long work after the marking if memory is short', async () => {
+  setLimit('memoryPressureBytes', 1)
+  setLimit('markingWaitMs', 600_000)
+  await startMarking()
+  await nextTurn()
+  expect(isMarking()).toBe(false)
+})
+
+it('resumes long work in the next turn if there is enough memory', async () => {
+  setLimit('memoryPressureBytes', Number.MAX_SAFE_INTEGER)
+  await startMarking()
+  let turns = 0
+  const count = setInterval(() => turns++, 0)
+  await nextTurn()
+  clearInterval(count)
+  expect(turns).toBeLessThanOrEqual(1)
+})
