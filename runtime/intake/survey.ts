@@ -61,8 +61,6 @@ export interface SurveyPorts {
   readonly clock: Pick<Clock, 'trust'>
 }
 
-/** Yields to requests and packets, because decoding a frame may take some milliseconds. */
-
 /** Number of readings of one frame in the lists. */
 const readingsShown = 16
 
