@@ -12,9 +12,9 @@
  *    pages at once.
  */
 import { performance } from 'node:perf_hooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
-import { nextTurn } from '#base/load/yielding.ts'
 import { isMarking, observeMarking } from './heap-marking.ts'
 import { residentBytes } from './process-memory.ts'
 
