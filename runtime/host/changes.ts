@@ -109,7 +109,7 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
     lastCommitAt: () => following.position().at,
     entities(behind, limit) {
       // A full read passes large entities, so discarded memory is collected.
-      void collectDiscarded()
+      collectDiscarded()
       const page = following.entities(behind, Math.min(limit, limits.pluginBatchEntities.value))
       for (const [, view] of page) noteDiscarded(view.text().length)
       return page.map(([rid, view]) => stateOf(rid, view))

@@ -223,17 +223,24 @@ export function noteDiscarded(bytes: number): void {
 
 /**
  * Collects young garbage if enough large texts were discarded. V8 alone would keep 48 MB of them, and as much
- * again that was in use during its last collection. While V8 marks, it would first end the marking, in one
- * pause; then the texts are collected later.
+ * again that was in use during its last collection.
  */
-export async function collectDiscarded(): Promise<void> {
+export function collectDiscarded(): void {
+  if (discarded < limits.uncollectedBytes.value) return
+  discarded = 0
+  collectYoung()
+}
+
+/**
+ * As `collectDiscarded`, for long work: not while V8 marks, since V8 would first end that in one pause of up
+ * to 50 ms. The next call collects.
+ */
+export async function collectDiscardedBetweenMarkings(): Promise<void> {
   if (discarded < limits.uncollectedBytes.value) return
   // V8 may have started to mark meanwhile.
   await nextTurn()
   await nextTurn()
-  if (isMarking()) return
-  discarded = 0
-  collectYoung()
+  if (!isMarking()) collectDiscarded()
 }
 
 function ofThisThread(release: QuietCollectionPorts['release']): QuietCollectionPorts {

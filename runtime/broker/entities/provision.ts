@@ -4,7 +4,7 @@
  * becomes observations and never writes the document.
  */
 import { nextTurn } from '#base/load/yielding.ts'
-import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
+import { collectDiscardedBetweenMarkings, noteDiscarded } from '#base/process/garbage-collection.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -169,7 +169,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     do {
       const { ids, next } = await pageAfter(after)
       await nextTurn()
-      await collectDiscarded()
+      await collectDiscardedBetweenMarkings()
       const { success, errors } = await batch(ids, String, (stage, id) => {
         const draft = documents.find(stage, id)
         if (draft === undefined || !isSelected(draft.entity, timesOf(draft))) return 'done'

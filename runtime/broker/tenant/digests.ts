@@ -6,7 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
 import { createYield, nextTurn } from '#base/load/yielding.ts'
-import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
+import { collectDiscardedBetweenMarkings, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { ChangeFeed, CommitSpan } from '#broker/changes/change-feed.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import type { Collision, Collisions } from '#broker/state/collisions.ts'
@@ -115,7 +115,7 @@ export function createDigests({ following, history, records, collisions }: Diges
 
   async function visitAll(isChosen: Chosen, visit: (entity: Entity) => void): Promise<void> {
     for (let rid: number | undefined = 0; rid !== undefined; rid = visitPage(rid, isChosen, visit)) {
-      await collectDiscarded()
+      await collectDiscardedBetweenMarkings()
       await yieldIfDue()
     }
   }

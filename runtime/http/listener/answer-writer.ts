@@ -58,7 +58,7 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
   return Object.freeze({
     Response: responseThat(fits, sendRefusal),
     collect(received) {
-      void collectDiscarded()
+      collectDiscarded()
       if (received > limits.outflowSmallBytes.value) noteDiscarded(received)
     },
     refuse: sendRefusal,
