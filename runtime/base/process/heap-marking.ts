@@ -1,7 +1,7 @@
 /**
  * Whether V8 marks its old generation, which takes about 100 ms in steps beside other work. V8 collects no
  * young garbage meanwhile, and what is referenced at any time of it survives: up to 25 MB of garbage that
- * long work creates, half of which then needs the next collection.
+ * long work creates, most of which then needs the next collection.
  */
 import {
   constants,
