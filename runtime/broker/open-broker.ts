@@ -40,7 +40,7 @@ export async function openBroker(parts: BrokerParts) {
     },
   )
   opened.defer(() => tenants.close())
-  opened.defer(collectGarbage(tenants.releaseMemory))
+  opened.defer(collectGarbage(tenants))
   const contexts = createContexts(
     {
       records: tenants.main.records,

@@ -9,7 +9,7 @@
  *    memory grow by `pressureGrowthBytes`, and per second of work; per four seconds while the event loop is
  *    busy all the time. The young generation, which such a collection shrinks, then stays small.
  * 3. Above `memoryThriftBytes`, V8 also lets the heap grow less between its own collections, and returns free
- *    pages at once.
+ *    pages at once. Caches are smaller then.
  */
 import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -84,17 +84,33 @@ export function createMemoryCheck(
   }
 }
 
+/** Caches outside and inside the V8 heap. */
+export interface Caches {
+  /** Frees memory outside the V8 heap that is refilled by use. */
+  readonly releaseMemory: () => void
+  /** Called when caches should be small, and when they no longer should. */
+  readonly saveMemory: (isShort: boolean) => void
+}
+
 /**
  * Collects on the main thread: when it is idle, and under pressure. Returns a function that stops both
  * checks.
  */
-export function collectGarbage(release: QuietCollectionPorts['release']): () => void {
+export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => void {
   const workedMs = (): number => performance.eventLoopUtilization().active
   const check = createPressureCheck({ collect, residentBytes, workedMs })
   const timer = setInterval(check, pressureCheckMs).unref()
-  const checkYoung = createYoungCheck({ residentBytes, youngBytes, setGrowth: setYoungGrowth, setThrift })
+  const checkYoung = createYoungCheck({
+    residentBytes,
+    youngBytes,
+    setGrowth: setYoungGrowth,
+    setThrift(isThrifty) {
+      setThrift(isThrifty)
+      saveMemory(isThrifty)
+    },
+  })
   const youngTimer = setInterval(checkYoung, youngCheckMs).unref()
-  const end = collectWhenQuiet(release)
+  const end = collectWhenQuiet(releaseMemory)
   const endObserving = observeMarking()
   return () => {
     endObserving()
@@ -111,7 +127,7 @@ export interface YoungCheckPorts extends Pick<QuietCollectionPorts, 'residentByt
   readonly youngBytes: () => number
   /** Called when the young generation may no longer grow, and when it may again. */
   readonly setGrowth: (mayGrow: boolean) => void
-  /** Called when V8 should save memory rather than time, and when it no longer should. */
+  /** Called when V8 and the caches should save memory rather than time, and when they no longer should. */
   readonly setThrift: (isThrifty: boolean) => void
 }
 

@@ -121,6 +121,20 @@ it('evaluates one of ten thousand whose patterns begin or end with different let
   expect(index.evaluated()).toBeLessThanOrEqual(10)
 })
 
+it('shares results between entities of the same types unless a subscription selects by id', () => {
+  const index = createSubscriptionIndex()
+  const type = { kind: 'type', name: 'A' } as const
+  index.add({ subscription: { entities: [{ types: type }] } })
+  for (let i = 0; i < 100; i++) index.find(`urn:x:${i}`, ['A'], ['t'])
+  expect(index.evaluated()).toBe(1)
+  const byId = { subscription: { entities: [{ ids: ['urn:x:1'], types: type }] } }
+  index.add(byId)
+  const found = (id: string): number => index.find(id, ['A'], ['t']).plain.length
+  expect([found('urn:x:1'), found('urn:x:2')]).toEqual([2, 1])
+  index.remove(byId)
+  expect([found('urn:x:1'), found('urn:x:2')]).toEqual([1, 1])
+})
+
 it('evaluates one of ten thousand whose q requires different values', () => {
   const index = createSubscriptionIndex()
   for (let i = 0; i < 10_000; i++) {

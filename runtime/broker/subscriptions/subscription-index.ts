@@ -7,7 +7,8 @@
  * 3. else its types, each with the watched attributes.
  *
  * A subscription without a key is a candidate for every change. If q requires a value, candidates are
- * selected by it. Results are cached until the set of subscriptions changes, in bounded memory.
+ * selected by it. Results are cached until the set of subscriptions changes, in bounded memory. All entities of
+ * the same types share a result unless a subscription selects by id.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -31,6 +32,8 @@ interface Entry<T> {
   readonly holder: T
   readonly keys: readonly string[] | undefined
   readonly equality: Equality | undefined
+  /** Whether a selector has ids or an idPattern. */
+  readonly selectsById: boolean
   accepts(id: string, types: readonly string[]): boolean
   watches(names: readonly string[]): boolean
 }
@@ -70,6 +73,8 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     [end]: { cut: (id, length) => id.slice(-length), counts: new Map() },
   }
   const cache = new Map<string, MatchCandidates<T>>()
+  /** Number of subscriptions that select by id. */
+  let selectingById = 0
   /** Total number of cached candidates. */
   let size = 0
   let evaluated = 0
@@ -121,6 +126,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     add(holder: T): void {
       const entry = entryOf(holder, budget)
       entries.set(holder, entry)
+      if (entry.selectsById) selectingById++
       if (entry.keys === undefined) put(broad, entry)
       for (const key of entry.keys ?? []) {
         const bucket = buckets.get(key) ?? newBucket<T>()
@@ -134,6 +140,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       const entry = entries.get(holder)
       if (entry === undefined) return
       entries.delete(holder)
+      if (entry.selectsById) selectingById--
       if (entry.keys === undefined) take(broad, entry)
       for (const key of entry.keys ?? []) {
         const bucket = buckets.get(key)!
@@ -145,7 +152,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     },
     /** Subscriptions whose selectors match this entity and that watch one of these attributes. */
     find(id: string, types: readonly string[], names: readonly string[]): MatchCandidates<T> {
-      const key = `${id} ${types.join(' ')}|${names.join(' ')}`
+      const key = `${selectingById > 0 ? id : ''} ${types.join(' ')}|${names.join(' ')}`
       const known = cache.get(key)
       if (known !== undefined) return known
       const found = find(id, types, names)
@@ -253,6 +260,7 @@ function entryOf<T extends Holder>(holder: T, budget: PatternBudget | undefined)
     holder,
     keys: keysOf(entities, watched),
     equality: equalityOf(q),
+    selectsById: entities.some(({ ids, idPattern }) => ids !== undefined || idPattern !== undefined),
     accepts: (id, types) => tests.length === 0 || tests.some((test) => test(id, types)),
     watches: (changed) => names === undefined || changed.some((name) => names.has(name)),
   }

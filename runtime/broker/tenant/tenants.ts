@@ -150,6 +150,8 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     releaseMemory(): void {
       for (const { database } of tenants.values()) database.pragma('shrink_memory')
     },
+    /** Call when memory becomes short, and when it no longer is. */
+    saveMemory: rowBudget.saveMemory,
     async close(): Promise<void> {
       ports.room?.watch(undefined)
       await Promise.allSettled(opening.values())

@@ -36,6 +36,26 @@ it('evicts rows beyond the limit in the order they were cached, unless they were
   expect(isKnown(1)).toBe(false)
 })
 
+it('evicts rows when memory becomes short, and caches more again afterwards', () => {
+  const budget = createRowBudget()
+  const { entities } = open(budget)
+  const known = (): number => [1, 2, 3, 4, 5, 6].filter((rid) => entities.knownRows([rid])).length
+  const readAll = (): void => {
+    for (const i of [0, 1, 2, 3, 4, 5]) entities.byId(`urn:e:${i}`)
+  }
+  const { doc, sys, id } = entities.byId('urn:e:0')!
+  setLimit('documentsCachedShortBytes', 2 * (doc.length + sys.length + id.length + 360))
+  readAll()
+  expect(known()).toBe(6)
+  budget.saveMemory(true)
+  expect(known()).toBe(2)
+  readAll()
+  expect(known()).toBe(2)
+  budget.saveMemory(false)
+  readAll()
+  expect(known()).toBe(6)
+})
+
 it('shares one budget between tenants: the largest cache evicts first, and closing a tenant frees its space', () => {
   const budget = createRowBudget()
   const [one, other] = [open(budget), open(budget)]

@@ -2,7 +2,8 @@
  * Cache of entity rows, with one byte budget for all tenants. Rows read by id are always cached; a CLOCK hand
  * in the tenant with the largest share evicts rows not read since it last passed. Rows read by searches are
  * admitted only if searches read them more than twice as often as the row they would evict. So the same rows
- * stay cached while searches read many more rows than fit (TinyLFU: Einziger et al., 2017).
+ * stay cached while searches read many more rows than fit (TinyLFU: Einziger et al., 2017). While memory is
+ * short, the budget is smaller.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { EntityRow } from './page-rows.ts'
@@ -32,6 +33,24 @@ export function createRowBudget() {
   const frequencies = createFrequencies(limits.rowFrequenciesMax.value)
   let opened = 0
   let bytes = 0
+  let isShort = false
+  const bytesMax = (): number =>
+    (isShort ? limits.documentsCachedShortBytes : limits.documentsCachedBytes).value
+  /**
+   * The holder that must evict before `needed` bytes are added: the largest. Undefined when there is room, or
+   * no holder.
+   */
+  function holderToEvict(needed: number): Holder | undefined {
+    if (bytes + needed <= bytesMax()) return undefined
+    let most: Holder | undefined
+    for (const holder of holders) if (most === undefined || holder.bytes() > most.bytes()) most = holder
+    return most
+  }
+  /** Evicts the rows read longest ago until `needed` bytes can be added. */
+  function makeRoom(needed: number): void {
+    for (let most = holderToEvict(needed); most !== undefined; most = holderToEvict(needed))
+      most.advanceHand()
+  }
   return Object.freeze({
     /**
      * Counts of one more tenant. Equal rids of two tenants are counted separately as far as the table size
@@ -50,15 +69,13 @@ export function createRowBudget() {
       if (holder.bytes() > 0) holders.add(holder)
       else holders.delete(holder)
     },
-    /**
-     * The holder that must evict before `needed` bytes are added: the largest. Undefined when there is room,
-     * or no holder.
-     */
-    holderToEvict(needed: number): Holder | undefined {
-      if (bytes + needed <= limits.documentsCachedBytes.value) return undefined
-      let most: Holder | undefined
-      for (const holder of holders) if (most === undefined || holder.bytes() > most.bytes()) most = holder
-      return most
+    bytesMax,
+    holderToEvict,
+    makeRoom,
+    /** Call when memory becomes short, and when it no longer is. */
+    saveMemory(isShortNow: boolean): void {
+      isShort = isShortNow
+      makeRoom(0)
     },
   })
 }
@@ -102,10 +119,6 @@ export function createRecentRows(budget: RowBudget) {
       return true
     },
   }
-  const makeRoom = (needed: number): void => {
-    for (let most = budget.holderToEvict(needed); most !== undefined; most = budget.holderToEvict(needed))
-      most.advanceHand()
-  }
   /**
    * Makes room by evicting rows that searches read less often. Returns false when there are not enough of
    * them.
@@ -118,8 +131,8 @@ export function createRecentRows(budget: RowBudget) {
   const remember = (row: EntityRow): EntityRow => {
     forget(row.id)
     const size = bytesOf(row)
-    makeRoom(size)
-    if (size > limits.documentsCachedBytes.value) return row
+    budget.makeRoom(size)
+    if (size > budget.bytesMax()) return row
     const entry = { row, bytes: size, isRead: false }
     byId.set(row.id, entry)
     byRid.set(row.rid, entry)
@@ -156,7 +169,7 @@ export function createRecentRows(budget: RowBudget) {
       grow(size - entry.bytes)
       entry.row = row
       entry.bytes = size
-      makeRoom(0)
+      budget.makeRoom(0)
     },
   })
 }
