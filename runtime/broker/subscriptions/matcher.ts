@@ -78,6 +78,8 @@ export function createMatcher(ports: MatcherPorts) {
   const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
   /** The stage of the current decision: q reads linked entities as staged there. */
   let deciding: Stage | undefined
+  /** When the current decision began, ms UTC. */
+  let now = 0
   const follow: Follow = (id) => {
     const draft = deciding === undefined ? undefined : ports.find(deciding, id)
     return draft && { entity: () => draft.entity, times: () => timesOf(draft) }
@@ -155,6 +157,13 @@ export function createMatcher(ports: MatcherPorts) {
     return stream.candidates as MatchCandidates<Registered>
   }
 
+  /** Call before the tests of one change. */
+  function begin(stage: Stage): void {
+    budget.renew()
+    deciding = stage
+    now = ports.clock.now()
+  }
+
   const withMore = (
     { plain }: MatchCandidates<Registered>,
     more: readonly Registered[],
@@ -163,14 +172,14 @@ export function createMatcher(ports: MatcherPorts) {
   /** Matches a new value of a stream; `previous` is the value it replaced. */
   function observation(stage: Stage, stream: LiveStream, { time, value, previous }: NewValue): void {
     if (all.size === 0) return
-    budget.renew()
+    begin(stage)
     const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
     const few = foundFor(stream, names)
     let draft = few.valued.length === 0 ? undefined : ports.find(stage, stream.entity.id)
     const more = draft === undefined ? [] : index.valued(few, draft.entity, names).filter(isTriggeredByValues)
     for (const candidate of withMore(few, more)) {
       if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
-      if (!matches(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
+      if (!matches(candidate, draft?.entity, draft && timesOf(draft))) continue
       if (windows.holds(stage, candidate, { id: stream.entity.id, report: undefined })) continue
       deliver(stage, candidate, {
         entity: stream.entity.id,
@@ -184,20 +193,21 @@ export function createMatcher(ports: MatcherPorts) {
 
   function change(stage: Stage, happened: EntityChange, times: SystemTimes): void {
     if (all.size === 0) return
-    budget.renew()
+    begin(stage)
     const entity = happened.after ?? happened.before!
     const names = happened.changes.map(({ name }) => name)
-    const triggers = triggersOf(happened)
-    const bodies = new Map<boolean, string>()
     const few = found(happened.id, typesOf(entity), names)
     const more = few.valued.length === 0 ? [] : index.valued(few, entity, names)
-    for (const candidate of withMore(few, more)) {
-      if (
-        !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
-      )
-        continue
-      if (!matches(stage, candidate, entity, times)) continue
-      const held = { id: happened.id, report: reportOf(happened, times, stage.at, false) }
+    const candidates = withMore(few, more)
+    if (candidates.length === 0) return
+    // One change may match thousands of subscriptions: what they have in common is computed once.
+    const triggers = triggersOf(happened, undefined)
+    const held = { id: happened.id, report: reportOf(happened, times, stage.at, false) }
+    const bodies = new Map<boolean, string>()
+    for (const candidate of candidates) {
+      const { watchedAttributes } = candidate.subscription
+      const watched = watchedAttributes === undefined ? triggers : triggersOf(happened, watchedAttributes)
+      if (!isTriggeredBy(candidate, watched) || !matches(candidate, entity, times)) continue
       if (windows.holds(stage, candidate, held)) continue
       const showsChanges = candidate.subscription.notification.showChanges === true
       const body =
@@ -224,14 +234,14 @@ export function createMatcher(ports: MatcherPorts) {
 
   /** Matches an entity reported by a context source, and stages its delivery. */
   function report(stage: Stage, registered: Registered, { report, combined }: ReportedEntity): void {
-    budget.renew()
+    begin(stage)
     const { entity } = report
     const { entities = [] } = registered.subscription
     const types = typesOf(entity)
     if (entities.length > 0 && !entities.some((each) => matchesEntity(each, entity.id, types))) return
     // For a deleted entity, only the source could evaluate the conditions.
     const candidate = combined === undefined ? { ...registered, test: undefined } : registered
-    if (!matches(stage, candidate, combined?.entity, combined?.times)) return
+    if (!matches(candidate, combined?.entity, combined?.times)) return
     if (windows.holds(stage, registered, { id: entity.id, report })) return
     const body = JSON.stringify(report)
     deliver(stage, registered, { ...nothingObserved, entity: entity.id, body })
@@ -239,13 +249,11 @@ export function createMatcher(ports: MatcherPorts) {
 
   /** Whether the subscription is active and its filters accept the entity. */
   function matches(
-    stage: Stage,
     { subscription, test }: Registered,
     entity: Entity | undefined,
     times: SystemTimes | undefined,
   ): boolean {
-    if (!isActive(subscription, ports.clock.now())) return false
-    deciding = stage
+    if (!isActive(subscription, now)) return false
     return test === undefined || (entity !== undefined && holds(test, entity, times))
   }
 
@@ -261,8 +269,8 @@ export function createMatcher(ports: MatcherPorts) {
   const windows = createThrottleWindows<Registered>({
     ...ports,
     matches: (stage, registered, entity, times) => {
-      budget.renew()
-      return matches(stage, registered, entity, times)
+      begin(stage)
+      return matches(registered, entity, times)
     },
     notify: (stage, registered, report) =>
       deliver(stage, registered, {
@@ -310,34 +318,33 @@ function testOf(
   return compileSearch({ q, geo: geoQ, scope: scopeQ }, follow, budget)
 }
 
-function triggeredBy(subscription: Subscription, ...triggers: readonly NotificationTrigger[]): boolean {
-  return triggers.some((trigger) => subscription.notificationTrigger.includes(trigger))
-}
+const isTriggeredBy = ({ subscription }: Registered, triggers: readonly NotificationTrigger[]): boolean =>
+  triggers.some((trigger) => subscription.notificationTrigger.includes(trigger))
 
-const isTriggeredByValues = ({ subscription }: Registered): boolean =>
-  triggeredBy(subscription, 'attributeUpdated', 'entityUpdated')
+const isTriggeredByValues = (registered: Registered): boolean =>
+  isTriggeredBy(registered, ['attributeUpdated', 'entityUpdated'])
 
-/** The notificationTrigger of a change (GS CIM 009, 5.2.12). */
-function triggersOf(happened: EntityChange): NotificationTrigger[] {
-  if (happened.kind === 'created') return ['entityCreated']
-  if (happened.kind === 'deleted') return ['entityDeleted']
-  return ['entityUpdated']
-}
+const entityTriggers = {
+  created: 'entityCreated',
+  updated: 'entityUpdated',
+  deleted: 'entityDeleted',
+} as const
 
-function triggersWatched(
-  subscription: Subscription,
-  happened: EntityChange,
-  triggers: readonly NotificationTrigger[],
-): NotificationTrigger[] {
-  const watched = happened.changes.filter(
-    ({ name }) =>
-      subscription.watchedAttributes === undefined || subscription.watchedAttributes.includes(name),
-  )
-  const of = watched.map(({ before, after }): NotificationTrigger => {
-    if (before === undefined) return 'attributeCreated'
-    return after === undefined ? 'attributeDeleted' : 'attributeUpdated'
-  })
-  return [...triggers, ...of]
+/**
+ * The notificationTriggers of a change (GS CIM 009, 5.2.12): that of the entity, and those of its changed
+ * attributes, or only of the `watched` ones.
+ */
+function triggersOf(
+  { kind, changes }: EntityChange,
+  watched: readonly string[] | undefined,
+): readonly NotificationTrigger[] {
+  const triggers = new Set<NotificationTrigger>([entityTriggers[kind]])
+  for (const { name, before, after } of changes) {
+    if (watched?.includes(name) === false) continue
+    if (before === undefined) triggers.add('attributeCreated')
+    else triggers.add(after === undefined ? 'attributeDeleted' : 'attributeUpdated')
+  }
+  return [...triggers]
 }
 
 /** The content of a delivery that reports a change; with previous values if a subscription requests them. */
