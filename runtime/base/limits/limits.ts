@@ -58,7 +58,7 @@ export const limits = underTrial({
    * evicts documents that are neither read nor often found by searches.
    */
   documentsCachedBytes: limit(16 * 1024 * 1024, 'bytes'),
-  /** The same while more than `memoryThriftBytes` is resident. Beyond it: evicted in the same way. */
+  /** Those cached while more than `memoryThriftBytes` is resident. Beyond it: evicted in the same way. */
   documentsCachedShortBytes: limit(8 * 1024 * 1024, 'bytes'),
   /**
    * Entities whose search frequency is counted, one byte each, for all tenants. Beyond it: entities share

@@ -7,7 +7,7 @@
  * 3. else its types, each with the watched attributes.
  *
  * A subscription without a key is a candidate for every change. If q requires a value, candidates are
- * selected by it. Results are cached until the set of subscriptions changes, in bounded memory. All entities of
+ * selected by it. Results are cached until the set of subscriptions changes, in bounded memory. Entities of
  * the same types share a result unless a subscription selects by id.
  */
 import { limits } from '#base/limits/limits.ts'
