@@ -100,19 +100,18 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       if (page !== undefined) return page
     }
   }
-  /** Whether a query used up its time slice in this turn of the event loop. */
-  let isSpent = false
-  /** Undefined if the page takes longer than a time slice, of which there is one per turn. */
+  /** When the time slice of this turn of the event loop ends, once a query began in it. */
+  let sliceEndsAt: number | undefined
+  /** Undefined if the page takes longer than the rest of the time slice, of which there is one per turn. */
   const atFirst = (steps: SearchSteps<QueryPage>): QueryPage | undefined => {
-    if (isSpent) return undefined
-    const page = stepUntil(steps, clock.monotonic() + turnMs)
-    if (page === undefined) {
-      isSpent = true
+    const now = clock.monotonic()
+    if (sliceEndsAt === undefined) {
+      sliceEndsAt = now + turnMs
       setImmediate(() => {
-        isSpent = false
+        sliceEndsAt = undefined
       })
     }
-    return page
+    return now < sliceEndsAt ? stepUntil(steps, sliceEndsAt) : undefined
   }
 
   return Object.freeze({

@@ -169,9 +169,12 @@ function checkShape(body: Buffer, most = limits.bodyValuesMax.value): void {
   throw new GatewayError('ngsi-ld.bad-request-data', detail)
 }
 
-const [quote, comma, bracket, brace, bracketEnd, braceEnd] = Buffer.from(
-  '",[{]}',
-) as unknown as readonly number[]
+const quote = 0x22
+const comma = 0x2c
+const bracket = 0x5b
+const bracketEnd = 0x5d
+const brace = 0x7b
+const braceEnd = 0x7d
 
 /**
  * Whether the body has too many values to parse in one turn, and whether it is nested too deep. It counts
@@ -182,9 +185,10 @@ function shapeOf(
   most = limits.bodyValuesMax.value,
 ): { readonly isDeep: boolean; readonly hasMany: boolean } {
   const levels = limits.jsonDepthMax.value
+  const { length } = body
   let count = 0
   let depth = 0
-  for (let at = 0; at < body.length; at++) {
+  for (let at = 0; at < length; at++) {
     const byte = body[at]
     if (byte === quote) at = endOfText(body, at)
     else if (byte === bracketEnd || byte === braceEnd) depth--

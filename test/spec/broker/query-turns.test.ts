@@ -35,3 +35,13 @@ it('takes one slice in the turn of the request', async () => {
   expect(inTurn).toBeLessThan(limits.queryTurnMs.value + 5)
   for (const page of asked) expect((await page).count).toBe(199)
 })
+
+it('shares the slice of a turn between short queries, such as the pages that one loop reads', async () => {
+  await nextTurn()
+  // Each offset is new, so that no page is known.
+  const page = (offset: number) => ({ limit: 1, offset, count: false })
+  const found = Array.from({ length: 2 * limits.queryTurnMs.value }, (_, i) => at.broker.shortQuery(page(i)))
+  expect([found[0], found.at(-1)]).toEqual([expect.anything(), undefined])
+  await nextTurn()
+  expect(at.broker.shortQuery(page(100))).toBeDefined()
+})
