@@ -131,7 +131,7 @@ export const limits = underTrial({
    * Resident memory. Beyond it: V8 collects earlier and returns free pages of its heap at once, at the cost
    * of time.
    */
-  memoryThriftBytes: limit(208 * 1024 * 1024, 'bytes'),
+  memoryThriftBytes: limit(200 * 1024 * 1024, 'bytes'),
   /** Long work waits while V8 marks with more than `memoryPressureBytes` resident. Beyond it: continues. */
   markingWaitMs: limit(100, 'ms'),
   /** Young generation of the heap while more is resident. Beyond it: it no longer grows. */

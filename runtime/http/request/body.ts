@@ -67,6 +67,15 @@ export function createBodies(): Bodies {
     outgoing.once('close', () => state.large--)
   }
   const finer = new WeakSet<IncomingMessage>()
+  /**
+   * A whole body. A large one is returned in a turn of its own: what is set to run after the turn of its last
+   * bytes would run in the same turn.
+   */
+  const whole = async (c: Pick<HttpContext, 'env'>, most?: number): Promise<Buffer> => {
+    const body = await raw(c, most)
+    if (isLarge(body)) await nextTurn()
+    return body
+  }
   const parse = ({ env }: Pick<HttpContext, 'env'>, body: Buffer): Json =>
     parseChecked(body, (text) => {
       if (finerTime.test(text)) finer.add(env.incoming)
@@ -81,18 +90,18 @@ export function createBodies(): Bodies {
   return Object.freeze({
     raw,
     async ofComponent(c) {
-      const body = await raw(c)
+      const body = await whole(c)
       if (body[0] === brace || body[0] === bracket) checkShape(body, limits.componentValuesMax.value)
       return body
     },
     async json(c) {
-      const body = await raw(c)
+      const body = await whole(c)
       checkBytes(body)
       return isLarge(body) ? parseAlone(c, body) : parse(c, body)
     },
     hasFinerTimes: (c) => finer.has(c.env.incoming),
     async batch(c) {
-      const body = await raw(c, limits.batchBytesMax.value)
+      const body = await whole(c, limits.batchBytesMax.value)
       checkText(body)
       if (!isLarge(body)) return { json: parse(c, body) }
       const isSmall = body.length <= limits.bodyBytesMax.value
