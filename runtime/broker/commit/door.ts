@@ -5,6 +5,7 @@
  * flush is staged state published and every work answered: acknowledged means on disk and readable.
  */
 
+import { collectDiscardedBetweenMarkings, noteDiscarded } from '#base/process/garbage-collection.ts'
 import { limits } from '#base/limits/limits.ts'
 import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
@@ -280,6 +281,9 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     failpoint('door:before-answer')
     answer(works, refused)
     for (const listener of listeners) listener()
+    // Payloads outside the V8 heap would stay for a long time: V8 counts only what is within it.
+    noteDiscarded(works.reduce((sum, { bytes }) => sum + bytes, 0))
+    void collectDiscardedBetweenMarkings()
   }
 
   function undo(group: Group): void {
