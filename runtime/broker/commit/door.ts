@@ -5,8 +5,8 @@
  * flush is staged state published and every work answered: acknowledged means on disk and readable.
  */
 
-import { collectDiscardedBetweenMarkings, noteDiscarded } from '#base/process/garbage-collection.ts'
 import { limits } from '#base/limits/limits.ts'
+import { collectDiscardedBetweenMarkings, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
