@@ -2,7 +2,7 @@
  * Queries over the real tables: each result is compared with the predicate, page by page. The plans are
  * checked as well: the driving condition, and that no table is scanned.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
@@ -10,7 +10,6 @@ import { parseGeoQuery } from '#ngsi-ld/query/geo-query.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/query/search.ts'
 import { compilePattern } from '#ngsi-ld/values/pattern.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { createWholeQuery, finished } from '#test/kit/whole-query.ts'
 import { createEntityQuery } from './entity-query.ts'
@@ -60,7 +59,6 @@ const { database } = tables
 const { nameOf } = tables.ports
 
 beforeAll(() => tables.fill(entities))
-afterEach(restoreLimits)
 afterAll(() => database.close())
 
 const same = (term: string): string => term
@@ -239,25 +237,6 @@ describe('an entity query', () => {
     for (; step.done !== true; step = steps.next()) rests++
     expect(step.value).toBe(expected(search({ within: 4 })).length)
     expect(rests).toBeGreaterThanOrEqual(Math.floor(step.value / 64))
-  })
-
-  it('yields while it reads the rows of a page, and ends the page by the bytes of all of them', () => {
-    const asked = { limit: 1000, offset: 0 }
-    const whole = query().page(search({}), asked)
-    const bytesOf = (rows: readonly { doc: string }[]): number =>
-      rows.reduce((sum, { doc }) => sum + doc.length, 0)
-    // The 300th row is read in the second portion.
-    setLimit('pageBytesMax', bytesOf(whole.rows.slice(0, 300)))
-    const restsOf = (limit: number): number =>
-      [...createEntityQuery(tables.ports).page(search({}), { limit, offset: 0 })].length
-    expect(restsOf(400)).toBeGreaterThan(restsOf(200))
-    const first = query().page(search({}), asked)
-    expect([first.rows.length, first.more]).toEqual([300, true])
-    const rest = query().page(search({}), { ...asked, after: first.rows.at(-1)!.rid })
-    expect(rest.more).toBe(false)
-    expect([...first.rows, ...rest.rows]).toEqual(whole.rows)
-    setLimit('pageBytesMax', 1)
-    expect(query().page(search({}), asked).rows).toHaveLength(1)
   })
 
   it('does not cache a page when an entity was created during the search', () => {

@@ -15,7 +15,7 @@ import { storedTimes } from '#store/entities/attribute-times.ts'
 import { scalarKinds } from '#store/entities/entity-index.ts'
 import type { Entities } from '#store/entities/entity-rows.ts'
 import type { ListedPage } from '#store/entities/known-pages.ts'
-import type { EntityRow, RowsWithin } from '#store/entities/page-rows.ts'
+import type { EntityRow } from '#store/entities/page-rows.ts'
 import { rowsAhead } from '#store/entities/rows-ahead.ts'
 import type { Database } from '#store/file/database.ts'
 import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
@@ -202,29 +202,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const rids = yield* ridsOf(plan, after, limit + 1, offset)
     return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
-  /** The rows of the rids that fit into a page, read in portions. */
-  function* rowsOf(rids: readonly number[], read?: ReadonlyMap<number, EntityRow>): SearchSteps<RowsWithin> {
-    const rows: EntityRow[] = []
-    let bytes = 0
-    for (let first = 0; first < rids.length; first += rowsAtOnce) {
-      if (first > 0) yield
-      const portion = rids.slice(first, first + rowsAtOnce)
-      const found = ports.entities.byRids(portion, read)
-      for (const row of found.rows) {
-        bytes += row.doc.length
-        if (bytes > limits.pageBytesMax.value && rows.length > 0)
-          return { rows, taken: first + portion.indexOf(row.rid) }
-        rows.push(row)
-      }
-      if (found.taken < portion.length) return { rows, taken: first + found.taken }
-    }
-    return { rows, taken: rids.length }
-  }
-  function* pageOf(
-    { rids, more }: ListedPage,
-    read?: ReadonlyMap<number, EntityRow>,
-  ): SearchSteps<EntityPage> {
-    const { rows, taken } = yield* rowsOf(rids, read)
+  const pageOf = ({ rids, more }: ListedPage, read?: ReadonlyMap<number, EntityRow>): EntityPage => {
+    const { rows, taken } = ports.entities.byRids(rids, read)
     return { rows, more: more || taken < rids.length }
   }
 
@@ -280,7 +259,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     { limit, offset, after = 0 }: EntityPageRequest,
   ): SearchSteps<EntityPage> {
     const known = pages.find(search, { limit, offset, after })
-    if (known !== undefined) return yield* pageOf(known)
+    if (known !== undefined) return pageOf(known)
     const version = pages.version()
     const conditions = conditionsOf(search)
     const plan = yield* choosePlan(conditions, planPorts)
@@ -288,7 +267,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       const listed = yield* listPage(plan, after, limit, offset)
       // A write between two steps may be missing in the list, so a list that spans one is not cached.
       if (pages.version() === version) pages.remember(search, { limit, offset, after }, listed)
-      return yield* pageOf(listed)
+      return pageOf(listed)
     }
     const rids: number[] = []
     const read = new Map<number, EntityRow>()
@@ -304,9 +283,9 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       return rids.length <= limit && size <= limits.pageBytesMax.value
     })
     const isFull = rids.length > limit || size > limits.pageBytesMax.value
-    if (rest === undefined) return yield* pageOf({ rids: rids.slice(0, limit), more: isFull }, read)
+    if (rest === undefined) return pageOf({ rids: rids.slice(0, limit), more: isFull }, read)
     const others = yield* listPage(rest.plan, rest.after, limit - rids.length, offset - skipped)
-    return yield* pageOf({ rids: [...rids, ...others.rids], more: others.more }, read)
+    return pageOf({ rids: [...rids, ...others.rids], more: others.more }, read)
   }
 
   /** The matching rids, at most one more than can be ordered; undefined when SQL alone is not exact. */
@@ -372,7 +351,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         }
       }
       const { places, more } = first.result()
-      const { rows, taken } = yield* rowsOf(places.map(({ rid }) => rid))
+      const { rows, taken } = ports.entities.byRids(places.map(({ rid }) => rid))
       return { rows, more: more || taken < places.length, last: places[taken - 1] }
     },
 
@@ -417,8 +396,6 @@ const isListable = ({ exact }: Plan, { idPattern }: EntitySearch): boolean => ex
 
 /** Largest batch of rids. */
 const ridsAtOnce = 65_536
-/** Rows of a page read in one step. */
-const rowsAtOnce = 256
 /** Rows tested in one step: each is compared with all positions of a geometry. */
 const rowsPerStep = 32
 /** The first batch of a known list is this many times the wanted number, because most of its rids pass. */
