@@ -126,10 +126,13 @@ export const subscriptions: readonly StallCase[] = [
   },
 ]
 
-/** @param nth position of the i-th instance in order of time. */
 const instancesMax = limits.temporalBodyInstances.value
 
-/** Two bodies of as many instances as one may have. */
+/**
+ * Two bodies of as many instances as one may have.
+ *
+ * @param nth position of the i-th instance in order of time.
+ */
 async function sendHistory(site: Site, id: string, nth: (i: number) => number): Promise<string> {
   const instances = range(2 * instancesMax, (i) => ({
     type: 'Property',

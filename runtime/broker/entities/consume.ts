@@ -70,10 +70,12 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     const { limit, offset, after, count, order, ...what } = query
     const { rows, more, next } =
       limit === 0 ? nothing : yield* pageOf(search, what, { limit, offset, after, order })
+    // Now, because a row that is written later no longer has its newest values in the live state.
+    const found = shownOf(rows)
     // Planning a page may use a whole time slice, and so may planning the count.
     if (count) yield
     return {
-      entities: shownOf(rows),
+      entities: found,
       more,
       ...(next === undefined ? {} : { next }),
       ...(count ? { count: yield* search.count(what) } : {}),
@@ -100,18 +102,21 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       if (page !== undefined) return page
     }
   }
-  /** When the time slice of this turn of the event loop ends, once a query began in it. */
-  let sliceEndsAt: number | undefined
-  /** Undefined if the page takes longer than the rest of the time slice, of which there is one per turn. */
+  /** Time that queries took in this turn of the event loop; undefined before the first. */
+  let spentMs: number | undefined
+  /** Undefined if the page takes longer than the rest of the time slice, of which queries have one per turn. */
   const atFirst = (steps: SearchSteps<QueryPage>): QueryPage | undefined => {
-    const now = clock.monotonic()
-    if (sliceEndsAt === undefined) {
-      sliceEndsAt = now + turnMs
+    if (spentMs === undefined) {
+      spentMs = 0
       setImmediate(() => {
-        sliceEndsAt = undefined
+        spentMs = undefined
       })
     }
-    return now < sliceEndsAt ? stepUntil(steps, sliceEndsAt) : undefined
+    if (spentMs >= turnMs) return undefined
+    const begunAt = clock.monotonic()
+    const page = stepUntil(steps, begunAt + turnMs - spentMs)
+    spentMs += clock.monotonic() - begunAt
+    return page
   }
 
   return Object.freeze({

@@ -202,12 +202,13 @@ export function createMatcher(ports: MatcherPorts) {
     if (candidates.length === 0) return
     // One change may match thousands of subscriptions: what they have in common is computed once.
     const triggers = triggersOf(happened, undefined)
-    const held = { id: happened.id, report: reportOf(happened, times, stage.at, false) }
+    let held: { readonly id: string; readonly report: EntityReport } | undefined
     const bodies = new Map<boolean, string>()
     for (const candidate of candidates) {
       const { watchedAttributes } = candidate.subscription
       const watched = watchedAttributes === undefined ? triggers : triggersOf(happened, watchedAttributes)
       if (!isTriggeredBy(candidate, watched) || !matches(candidate, entity, times)) continue
+      held ??= { id: happened.id, report: reportOf(happened, times, stage.at, false) }
       if (windows.holds(stage, candidate, held)) continue
       const showsChanges = candidate.subscription.notification.showChanges === true
       const body =
