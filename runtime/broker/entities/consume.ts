@@ -104,7 +104,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
   }
   /** Time that queries took in this turn of the event loop; undefined before the first. */
   let spentMs: number | undefined
-  /** Undefined if the page takes longer than the rest of the time slice, of which queries have one per turn. */
+  /** Undefined if the page takes longer than the rest of the slice, of which queries have one per turn. */
   const atFirst = (steps: SearchSteps<QueryPage>): QueryPage | undefined => {
     if (spentMs === undefined) {
       spentMs = 0
