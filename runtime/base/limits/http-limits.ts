@@ -18,8 +18,8 @@ export const httpLimits = {
   bodyValuesMax: limit(50_000, 'values'),
   /** Values in the JSON body of a component, such as a pattern model of 2000 examples. Beyond it: 400. */
   componentValuesMax: limit(200_000, 'values'),
-  /** Instances of one body of history, as many as of one response. Beyond it: 400. */
-  temporalBodyInstances: limit(5000, 'instances'),
+  /** Instances of one body of history; read in 40 ms. Beyond it: 400. */
+  temporalBodyInstances: limit(10_000, 'instances'),
   /**
    * Entities of a large batch that are written together. Beyond it: the next slice follows when this one is
    * on disk.
