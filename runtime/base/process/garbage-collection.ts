@@ -86,8 +86,7 @@ export function createMemoryCheck(
 
 /** Caches outside and inside the V8 heap. */
 export interface Caches {
-  /** Frees memory outside the V8 heap that is refilled by use. */
-  readonly releaseMemory: () => void
+  readonly releaseMemory: QuietCollectionPorts['release']
   /** Called when caches should be small, and when they no longer should. */
   readonly saveMemory: (isShort: boolean) => void
 }

@@ -281,7 +281,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     failpoint('door:before-answer')
     answer(works, refused)
     for (const listener of listeners) listener()
-    // Payloads outside the V8 heap would stay for a long time: V8 counts only what is within it.
+    // V8 alone would keep payloads outside its heap until there are 64 MiB more of them.
     noteDiscarded(works.reduce((sum, { bytes }) => sum + bytes, 0))
     void collectDiscardedBetweenMarkings()
   }

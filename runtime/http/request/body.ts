@@ -68,8 +68,9 @@ export function createBodies(): Bodies {
   }
   const finer = new WeakSet<IncomingMessage>()
   /**
-   * A whole body. A large one is returned in a turn of its own: what is set to run after the turn of its last
-   * bytes would run in the same turn.
+   * A whole body. A large one is returned by an immediate. Without it, its check and the immediate that
+   * parses it would share a turn of the event loop: immediates that are set while a socket is read run in
+   * that turn.
    */
   const whole = async (c: Pick<HttpContext, 'env'>, most?: number): Promise<Buffer> => {
     const body = await raw(c, most)
