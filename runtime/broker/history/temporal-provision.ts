@@ -173,9 +173,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     const number = ports.names.find(name)
     const row = number === undefined ? undefined : ports.history.streamOf(rid, number, dataset)
     const own = row && correctionsOf(ports.edits, rid).ofStream(row.s, name, dataset)
+    if (own === undefined) return () => undefined
     return ({ observedAt, value }) => {
       const time = dateTimeToMs(observedAt ?? '')
-      return time === undefined || value === undefined ? undefined : own?.editOf(time, value)
+      return time === undefined || value === undefined ? undefined : own.editOf(time, value)
     }
   }
 

@@ -3,7 +3,8 @@
  * as a whole, by attribute and by instance. They contain no rules about histories.
  */
 
-import { nextTurn } from '#base/load/yielding.ts'
+import { limits } from '#base/limits/limits.ts'
+import { createYield, nextTurn } from '#base/load/yielding.ts'
 import { typesOf } from '#http/entities/entity-search.ts'
 import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
@@ -27,13 +28,15 @@ const createParameters = new Set(['local', 'options'])
 const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
 export function createTemporalWriteRoutes({ requests, answers }: ApiPorts) {
+  const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
   return Object.freeze({
     /** 201 if the id had no history, otherwise 204. */
     async create(c: HttpContext): Promise<Response> {
       const request = await requests.body(c, { known: createParameters, creates: true })
       const keepsTimes = optionsOf(request.parameters, ['sysAttrs']).has('sysAttrs')
       const isPast = statedIn(headerOf(c, statedHeader)).has('past')
-      const entity = parseTemporalEntity(request.body, request.context, { keepsTimes, isPast })
+      const options = { yieldIfDue, keepsTimes, isPast }
+      const entity = await parseTemporalEntity(request.body, request.context, options)
       if (isLong(entity)) await nextTurn()
       const outcome = await (await request.enter()).temporal.put(entity, requests.by(c))
       return outcome === 'created'
@@ -50,7 +53,7 @@ export function createTemporalWriteRoutes({ requests, answers }: ApiPorts) {
     async append(c: HttpContext): Promise<Response> {
       const id = idOf(c)
       const request = await requests.body(c, { known: localParameters })
-      const fragment = parseTemporalFragment(request.body, request.context, { id })
+      const fragment = await parseTemporalFragment(request.body, request.context, { yieldIfDue, id })
       if (isLong(fragment)) await nextTurn()
       await (await request.enter()).temporal.append(id, fragment, requests.by(c))
       return answers.noContent(request)
@@ -92,7 +95,7 @@ export function createTemporalWriteRoutes({ requests, answers }: ApiPorts) {
   })
 }
 
-/** Whether reading the body took so long that its commit gets a turn of its own: 3 ms or more. */
+/** Whether the commit takes so long that it gets a turn of its own: 3 ms or more. */
 const isLong = ({ attributes }: TemporalFragment): boolean =>
   [...attributes.values()].some((instances) => instances.length > 1000)
 

@@ -4,6 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { createYield, type YieldIfDue } from '#base/load/yielding.ts'
 import { isGatewayError } from '#base/register/errors.ts'
 import type { EntityHistory } from '#broker/history/temporal-requests.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
@@ -125,6 +126,7 @@ interface Kept {
 
 /** Collects entities and histories, each once in the version found last, up to the limits of a snapshot. */
 function createCollection(core: Context) {
+  const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
   const entities = new Map<string, { readonly view: EntityView; readonly bytes: number }>()
   const histories = new Map<string, Kept>()
   let instances = 0
@@ -167,8 +169,8 @@ function createCollection(core: Context) {
           query,
         )
         for (const found of page.found) {
+          const kept = await keptOf(found, core, yieldIfDue)
           const before = histories.get(found.id)
-          const kept = keptOf(found, core)
           instances += kept.instances - (before?.instances ?? 0)
           bytes += kept.bytes - (before?.bytes ?? 0)
           histories.set(found.id, kept)
@@ -213,11 +215,11 @@ async function* pagesOf(broker: TenantBroker, search: EntityQuery): AsyncIterabl
 }
 
 /** Converts a history, with its times, into a form that can be stored. */
-function keptOf(found: EntityHistory, core: Context): Kept {
+async function keptOf(found: EntityHistory, core: Context, yieldIfDue: YieldIfDue): Promise<Kept> {
   const options = { context: core, timeproperty: 'observedAt', sysAttrs: true, values: false } as const
   const json = renderEvolution(found, options)
   return {
-    history: parseTemporalEntity(json, core, { keepsTimes: true }),
+    history: await parseTemporalEntity(json, core, { yieldIfDue, keepsTimes: true }),
     instances: [...found.attributes.values()].reduce((sum, { length }) => sum + length, 0),
     bytes: JSON.stringify(json).length,
   }
