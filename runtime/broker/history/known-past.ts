@@ -93,7 +93,7 @@ const textOf = ({ name, dataset, instance, at }: Omit<PastInstance, 'type'>): st
 
 /** Compares instances regardless of the order of members, which may differ between paths. */
 export const isSame = (a: AttributeInstance | undefined, b: AttributeInstance | undefined): boolean =>
-  sameJson(a as Json | undefined, b as Json | undefined)
+  a?.observedAt === b?.observedAt && sameJson(a as Json | undefined, b as Json | undefined)
 
 /** Whether the history already contains the newest scopes of a fragment, or ends with newer ones. */
 export function isOldScope(

@@ -253,13 +253,16 @@ export function fromShape(shape: string, value: Json, observedAtMs?: number): At
 }
 
 /** Whether two instances are equal except for value and observedAt. */
-export function hasShapeOf(a: AttributeInstance, b: AttributeInstance): boolean {
-  const isShape = (member: string): boolean => member !== 'value' && member !== 'observedAt'
-  const members = Object.keys(a).filter(isShape)
-  return (
-    members.length === Object.keys(b).filter(isShape).length &&
-    members.every((member) => sameJson(own(a, member), own(b, member)))
-  )
+export const hasShapeOf = (a: AttributeInstance, b: AttributeInstance): boolean =>
+  sharesShape(a, b) && sharesShape(b, a)
+
+/** Whether `b` has every member of `a` besides value and observedAt. */
+function sharesShape(a: AttributeInstance, b: AttributeInstance): boolean {
+  for (const member of Object.keys(a)) {
+    if (member === 'value' || member === 'observedAt') continue
+    if (!sameJson(own(a, member), own(b, member))) return false
+  }
+  return true
 }
 
 const missing = (name: string, datasetId: string | undefined): string =>

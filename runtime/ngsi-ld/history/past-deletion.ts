@@ -54,6 +54,7 @@ export function isEnded(
   name: string,
   { datasetId = '', observedAt }: AttributeInstance,
 ): boolean {
+  if (deletions.length === 0) return false
   const time = dateTimeToMs(observedAt ?? '')
   return deletions.some(
     (one) =>
