@@ -11,9 +11,11 @@ import { isMarkingShortOfMemory } from '#base/process/heap-marking.ts'
 
 /**
  * Resumes long work in a later turn of the event loop. If V8 marks while memory is short, it waits for the
- * end of that, at most `markingWaitMs`.
+ * end of that, at most `markingWaitMs`. It takes two immediates, because an immediate that is set while a
+ * socket is read runs in that turn.
  */
 export async function nextTurn(): Promise<void> {
+  await turnOver()
   await turnOver()
   for (let ms = 0; ms < limits.markingWaitMs.value && isMarkingShortOfMemory(); ms += checkMs)
     await sleep(checkMs)
