@@ -1,8 +1,10 @@
 /**
  * Long loops yield to the event loop, however many run at once.
  */
+import { stat } from 'node:fs'
 import { expect, it } from 'vitest'
-import { createPacing, createYield } from './yielding.ts'
+import { limits } from '#base/limits/limits.ts'
+import { createPacing, createYield, inNextTurn } from './yielding.ts'
 
 it('bounds the work of all loops that share it to one time slice per turn', async () => {
   let now = 0
@@ -58,4 +60,29 @@ it('spreads tasks that arrive together over several turns in order', async () =>
   expect(done).toEqual(Array.from({ length: 30 }, (_, i) => i))
   // Two slices may fall into one turn of the loop.
   expect(Math.max(...ran.values())).toBeLessThanOrEqual(8)
+})
+
+it('gives long work that other long work would precede a turn of its own', async () => {
+  const turnOf = (): number => performance.nodeTiming.uvMetricsInfo.loopCount
+  const work = (): Promise<number> =>
+    new Promise((resolve) => {
+      inNextTurn(() => {
+        const until = performance.now() + 2 * limits.usedTurnMs.value
+        while (performance.now() < until);
+        resolve(turnOf())
+      })
+    })
+  const turns = await Promise.all([work(), work(), work()])
+  expect(new Set(turns).size).toBe(3)
+})
+
+it('resumes long work that a socket starts in a later turn', async () => {
+  const turnOf = (): number => performance.nodeTiming.uvMetricsInfo.loopCount
+  const [started, resumed] = await new Promise<readonly number[]>((resolve) => {
+    stat('/', () => {
+      const turn = turnOf()
+      inNextTurn(() => resolve([turn, turnOf()]))
+    })
+  })
+  expect(resumed).toBeGreaterThan(started!)
 })

@@ -9,14 +9,28 @@ import { setTimeout as sleep, setImmediate as turnOver } from 'node:timers/promi
 import { limits } from '#base/limits/limits.ts'
 import { isMarkingShortOfMemory } from '#base/process/heap-marking.ts'
 
+/** The last turn of the event loop that had long work, and when that began, ms. */
+let [usedTurn, begunAt] = [-1, 0]
+
+/** Notes that long work begins. Returns for how long this turn of the event loop has had long work, ms. */
+export function noteLongWork(): number {
+  const [turn, now] = [performance.nodeTiming.uvMetricsInfo.loopCount, performance.now()]
+  if (turn !== usedTurn) [usedTurn, begunAt] = [turn, now]
+  return now - begunAt
+}
+
+/** Further turns that long work waits for one without other long work. */
+const furtherTurnsMax = 3
+
 /**
- * Resumes long work in a later turn of the event loop. If V8 marks while memory is short, it waits for the
- * end of that, at most `markingWaitMs`. It takes two immediates, because an immediate that is set while a
- * socket is read runs in that turn.
+ * Resumes long work in a later turn of the event loop: one that other long work does not use, if there is one
+ * soon. It takes two immediates, because an immediate that is set while a socket is read runs in that turn. If
+ * V8 marks while memory is short, it waits for the end of that, at most `markingWaitMs`.
  */
 export async function nextTurn(): Promise<void> {
   await turnOver()
   await turnOver()
+  for (let i = 0; i < furtherTurnsMax && noteLongWork() >= limits.usedTurnMs.value; i++) await turnOver()
   for (let ms = 0; ms < limits.markingWaitMs.value && isMarkingShortOfMemory(); ms += checkMs)
     await sleep(checkMs)
 }
@@ -32,15 +46,15 @@ export type YieldIfDue = () => Promise<void>
 
 /** `turnMs` is the time slice: how long work may block the event loop; `monotonic` returns ms. */
 export function createYield(monotonic: () => number, turnMs: number): YieldIfDue {
-  let begunAt = 0
+  let sliceBegunAt = 0
   /** Resolves when the current turn of the event loop is over. */
   let turn: Promise<void> | undefined
   return async () => {
     while (turn !== undefined) {
-      if (monotonic() - begunAt < turnMs) return
+      if (monotonic() - sliceBegunAt < turnMs) return
       await turn
     }
-    begunAt = monotonic()
+    sliceBegunAt = monotonic()
     turn = nextTurn().then(() => {
       turn = undefined
     })
@@ -57,14 +71,14 @@ export type Pacing = (task: () => void) => void
  */
 export function createPacing(monotonic: () => number, turnMs: number): Pacing {
   /** When the first task of this turn started. */
-  let begunAt: number | undefined
+  let firstAt: number | undefined
   let waiting = 0
 
   function isOver(): boolean {
-    if (begunAt !== undefined) return monotonic() - begunAt >= turnMs
-    begunAt = monotonic()
+    if (firstAt !== undefined) return monotonic() - firstAt >= turnMs
+    firstAt = monotonic()
     setImmediate(() => {
-      begunAt = undefined
+      firstAt = undefined
     })
     return false
   }
