@@ -132,7 +132,7 @@ export const limits = underTrial({
    * of time.
    */
   memoryThriftBytes: limit(200 * 1024 * 1024, 'bytes'),
-  /** How long one turn of the event loop has long work before further long work waits. Beyond it: the next turn. */
+  /** Long work in one turn of the event loop before other long work waits. Beyond it: the next turn. */
   usedTurnMs: limit(4, 'ms'),
   /** Long work waits while V8 marks with more than `memoryPressureBytes` resident. Beyond it: continues. */
   markingWaitMs: limit(100, 'ms'),

@@ -9,13 +9,16 @@ import { setTimeout as sleep, setImmediate as turnOver } from 'node:timers/promi
 import { limits } from '#base/limits/limits.ts'
 import { isMarkingShortOfMemory } from '#base/process/heap-marking.ts'
 
-/** The last turn of the event loop that had long work, and when that began, ms. */
-let [usedTurn, begunAt] = [-1, 0]
+/** The last turn of the event loop that had long work. */
+let usedTurn = -1
+/** When the long work of that turn began, ms. */
+let begunAt = 0
 
 /** Notes that long work begins. Returns for how long this turn of the event loop has had long work, ms. */
 export function noteLongWork(): number {
   const [turn, now] = [performance.nodeTiming.uvMetricsInfo.loopCount, performance.now()]
-  if (turn !== usedTurn) [usedTurn, begunAt] = [turn, now]
+  if (turn !== usedTurn) begunAt = now
+  usedTurn = turn
   return now - begunAt
 }
 
@@ -24,8 +27,8 @@ const furtherTurnsMax = 3
 
 /**
  * Resumes long work in a later turn of the event loop: one that other long work does not use, if there is one
- * soon. It takes two immediates, because an immediate that is set while a socket is read runs in that turn. If
- * V8 marks while memory is short, it waits for the end of that, at most `markingWaitMs`.
+ * soon. It takes two immediates, because an immediate that is set while a socket is read runs in that turn.
+ * If V8 marks while memory is short, it waits for the end of that, at most `markingWaitMs`.
  */
 export async function nextTurn(): Promise<void> {
   await turnOver()
