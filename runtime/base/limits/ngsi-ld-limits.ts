@@ -26,10 +26,10 @@ export const ngsiLdLimits = {
   /** Memory of one compiled pattern during matching. Beyond it: matching is slower. */
   patternMemoryBytes: limit(65_536, 'bytes'),
   /**
-   * Pattern states times characters of the texts of one entity: 25 ms at worst. Beyond it: 403 for a query; a
+   * Pattern states times characters of the texts of one entity: 17 ms at worst. Beyond it: 403 for a query; a
    * subscription does not match, and a metric counts it.
    */
-  patternEntitySteps: limit(1_500_000, 'steps'),
+  patternEntitySteps: limit(1_000_000, 'steps'),
   /** Pattern steps of one query: 0.3 s, 3 s at worst. Beyond it: 403. */
   patternQuerySteps: limit(200_000_000, 'steps'),
   /** Entities are compared this long before other requests run. Beyond it: the next turn. */
