@@ -6,6 +6,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { inNextTurn } from '#base/load/yielding.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -52,12 +53,13 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
       if (isClosed || isBusy || timer !== undefined) return
       timer = setTimeout(() => {
         timer = undefined
-        void step()
+        isBusy = true
+        inNextTurn(() => void step())
       }, delay)
     }
 
     async function step(): Promise<void> {
-      isBusy = true
+      if (isClosed) return
       const begunAt = clock.monotonic()
       let rest = limits.pluginRestMs.value
       try {

@@ -14,26 +14,31 @@ let usedTurn = -1
 /** When the long work of that turn began, ms. */
 let begunAt = 0
 
-/** Notes that long work begins. Returns for how long this turn of the event loop has had long work, ms. */
-export function noteLongWork(): number {
-  const [turn, now] = [performance.nodeTiming.uvMetricsInfo.loopCount, performance.now()]
-  if (turn !== usedTurn) begunAt = now
-  usedTurn = turn
-  return now - begunAt
-}
-
 /** Further turns that long work waits for one without other long work. */
 const furtherTurnsMax = 3
 
 /**
- * Resumes long work in a later turn of the event loop: one that other long work does not use, if there is one
- * soon. It takes two immediates, because an immediate that is set while a socket is read runs in that turn.
- * If V8 marks while memory is short, it waits for the end of that, at most `markingWaitMs`.
+ * Runs long work after the sockets of this turn of the event loop were read, or in one of the next turns, if
+ * other long work used this one.
+ */
+export function inUnusedTurn(task: () => void, further = furtherTurnsMax): void {
+  setImmediate(() => {
+    const [turn, now] = [performance.nodeTiming.uvMetricsInfo.loopCount, performance.now()]
+    if (turn !== usedTurn) begunAt = now
+    usedTurn = turn
+    if (further > 0 && now - begunAt >= limits.usedTurnMs.value) inUnusedTurn(task, further - 1)
+    else task()
+  })
+}
+
+/**
+ * Resumes long work in a later turn of the event loop, after one immediate. Without that, an immediate that is
+ * set while a socket is read would run in the turn that reads it. If V8 marks while memory is short, it waits
+ * for the end of that, at most `markingWaitMs`.
  */
 export async function nextTurn(): Promise<void> {
   await turnOver()
-  await turnOver()
-  for (let i = 0; i < furtherTurnsMax && noteLongWork() >= limits.usedTurnMs.value; i++) await turnOver()
+  await new Promise<void>((resolve) => inUnusedTurn(resolve))
   for (let ms = 0; ms < limits.markingWaitMs.value && isMarkingShortOfMemory(); ms += checkMs)
     await sleep(checkMs)
 }

@@ -6,7 +6,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { noteLongWork } from '#base/load/yielding.ts'
+import { inUnusedTurn } from '#base/load/yielding.ts'
 import { collectDiscardedBetweenMarkings, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
@@ -147,12 +147,11 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     inFlight = true
     if (lingerTimer !== undefined) clearTimeout(lingerTimer)
     lingerTimer = undefined
-    setImmediate(start)
+    inUnusedTurn(start)
   }
 
   function start(): void {
     nudged = false
-    noteLongWork()
     const next = singly.shift()
     const works = next === undefined ? queue.take(groupBytesMax(room)) : [next]
     if (queue.length() > 0) firstAt = now()
