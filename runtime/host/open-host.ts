@@ -52,7 +52,7 @@ export interface PluginHost extends Components {
   /** Whether a path of the main listener needs no token; waits for a starting plugin. */
   isOpen(path: string, method: string): boolean | Promise<boolean>
   /** Whether pages of every origin may read the responses of the main listener at a path. */
-  isShared(path: string): boolean
+  isShared(path: string): boolean | Promise<boolean>
   /** Whether a GET at a path changes something. */
   changesOnGet(path: string): boolean
   /**

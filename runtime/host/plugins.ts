@@ -254,8 +254,12 @@ export function createPlugins(
       if (one?.state !== 'starting') return isOpenAt(one?.running, path, method)
       return startOf(one).then(() => isOpenAt(one.running, path, method))
     },
-    /** Whether pages of every origin may read its responses. */
-    isShared: (name: string) => all.get(name)?.running?.isShared === true,
+    /** Whether pages of every origin may read its responses. It waits like `fetch`. */
+    isShared(name: string): boolean | Promise<boolean> {
+      const one = all.get(name)
+      if (one?.state !== 'starting') return one?.running?.isShared === true
+      return startOf(one).then(() => one.running?.isShared === true)
+    },
     status: (): object =>
       Object.fromEntries(
         [...all].map(([name, { state, reason, running }]) => [

@@ -36,7 +36,7 @@ export interface EntranceRules {
   /** Paths that need no token because they check a secret of their own. */
   readonly isOpen?: (path: string, method: string) => boolean | Promise<boolean>
   /** Paths open to pages of every origin. */
-  readonly isShared?: (path: string) => boolean
+  readonly isShared?: (path: string) => boolean | Promise<boolean>
   /** Paths at which a GET changes something, as some original components specify. */
   readonly changesOnGet?: (path: string) => boolean
 }
@@ -69,17 +69,20 @@ function keepPagesOut(
 ): Fetch {
   return (request, env) => {
     const { headers } = env.incoming
-    try {
-      pages.assertHost(headers)
-      if (mayBePage(headers)) {
-        const path = pathOf(request.url)
-        const isRead = !doesMoreThanRead(request.method, headers) && !changesOnGet(path)
-        if (!isRead && !isShared(path)) pages.assertOrigin(headers)
+    const letIn = (isChecked: boolean): Response | Promise<Response> => {
+      try {
+        pages.assertHost(headers)
+        if (!isChecked) pages.assertOrigin(headers)
+      } catch (error) {
+        return inside.refuse(error as GatewayError)
       }
-    } catch (error) {
-      return inside.refuse(error as GatewayError)
+      return inside.fetch(request, env)
     }
-    return inside.fetch(request, env)
+    if (!mayBePage(headers)) return letIn(true)
+    const path = pathOf(request.url)
+    const isRead = !doesMoreThanRead(request.method, headers) && !changesOnGet(path)
+    const isIn = isRead || isShared(path)
+    return typeof isIn === 'boolean' ? letIn(isIn) : isIn.then(letIn)
   }
 }
 
@@ -145,14 +148,13 @@ function guardDirect(direct: DirectReads, token: string): DirectReads {
 const lets = 'Access-Control-Allow-Origin'
 
 /** Allows pages of every origin to read the responses of shared paths, including errors. */
-function share(fetch: Fetch, isShared: (path: string) => boolean): Fetch {
+function share(fetch: Fetch, isShared: Required<EntranceRules>['isShared']): Fetch {
   return (request, env) => {
     const answer = fetch(request, env)
     // Only web pages send Origin.
     if (env.incoming.headers.origin === undefined) return answer
-    return Promise.resolve(answer).then((found) => {
-      // Checked after the response, because a plugin that was still starting has started by then.
-      if (isShared(pathOf(request.url)) && !found.headers.has(lets)) found.headers.set(lets, '*')
+    return Promise.all([answer, isShared(pathOf(request.url))]).then(([found, isIn]) => {
+      if (isIn && !found.headers.has(lets)) found.headers.set(lets, '*')
       return found
     })
   }
