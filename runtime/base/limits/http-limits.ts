@@ -24,7 +24,7 @@ export const httpLimits = {
    * Entities of a large batch that are written together. Beyond it: the next slice follows when this one is
    * on disk.
    */
-  batchSliceBytes: limit(192 * 1024, 'bytes'),
+  batchSliceBytes: limit(128 * 1024, 'bytes'),
   /** Same as node:http. Beyond it: 431. */
   httpHeaderBytesMax: limit(16_384, 'bytes'),
   /** A client that sends headers slowly holds a connection. Beyond it: 408. */

@@ -158,7 +158,7 @@ export const ngsiLdLimits = {
   /** Entities read for a periodic notification. Beyond it: the rest is omitted. */
   periodEntitiesMax: limit(10_000, 'entities'),
   /** Entities in one notification. Beyond it: the next notification. */
-  notificationBytes: limit(256 * 1024, 'bytes'),
+  notificationBytes: limit(128 * 1024, 'bytes'),
   /** Entities per subscription and throttling window. Beyond it: only counted. */
   throttledEntitiesMax: limit(1000, 'entities'),
   /** A notification that the disk rejected at the end of a throttling window. Beyond it: retried. */
