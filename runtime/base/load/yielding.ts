@@ -18,8 +18,8 @@ let begunAt = 0
 const furtherTurnsMax = 3
 
 /**
- * Runs long work after the sockets of this turn of the event loop were read, or in one of the next turns, if
- * other long work used this one.
+ * Runs long work after the sockets of this turn of the event loop were read. If other long work used the
+ * turn, it waits for one of the next.
  */
 export function inUnusedTurn(task: () => void, further = furtherTurnsMax): void {
   setImmediate(() => {
@@ -32,9 +32,9 @@ export function inUnusedTurn(task: () => void, further = furtherTurnsMax): void 
 }
 
 /**
- * Resumes long work in a later turn of the event loop, after one immediate. Without that, an immediate that is
- * set while a socket is read would run in the turn that reads it. If V8 marks while memory is short, it waits
- * for the end of that, at most `markingWaitMs`.
+ * Resumes long work in a later turn of the event loop, after one immediate. Without that, an immediate that
+ * is set while a socket is read would run in the turn that reads it. If V8 marks while memory is short, it
+ * waits for the end of that, at most `markingWaitMs`.
  */
 export async function nextTurn(): Promise<void> {
   await turnOver()
