@@ -132,7 +132,7 @@ describe('a batch', () => {
       notification: { endpoint: { uri } },
     })
     const ids = Array.from({ length: 8 }, (_, i) => `urn:x:large:${i}`)
-    const text = property('x'.repeat(200 * 1024))
+    const text = property('x'.repeat(limits.notificationBytes.value / 3))
     await send(
       'POST',
       '/entityOperations/create',
