@@ -79,6 +79,8 @@ export interface WatchRecord {
   verdict?: 'ok' | 'faulty'
   /** Estimate that stands with the verdict `faulty`. */
   estimate?: Estimate
+  /** Newest observedAt of its findings, ms. */
+  writtenTo?: number
   /** Newest sample. */
   last?: ArrivedSample
   /** Time since the newest sample during which the gateway could not receive one, ms. */

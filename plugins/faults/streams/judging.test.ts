@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { createLog } from '#base/register/log.ts'
 import { systemClock } from '#base/time/clock.ts'
+import { faultTerms } from '#contract/vocabulary.ts'
 import { defaultDetectionSettings } from '#plugins/faults/detection/detection-settings.ts'
 import { createStreamDetector } from '#plugins/faults/detection/stream-detector.ts'
 import { type FaultStream, newRecord } from './fault-stream.ts'
@@ -38,8 +39,33 @@ function begin() {
   const take = (committedAt: number, time = committedAt): void =>
     judging.take(stream, { time, value: 20 + ((committedAt / minute) % 7), observation: 'o', committedAt })
   for (let at = 0; at < 60; at++) take(at * minute)
-  return { stream, take }
+  return { stream, take, judging }
 }
+
+/** Written states of a stream, with their observedAt in minutes. */
+function statesOf({ record }: FaultStream) {
+  return record.writes
+    .map(({ entity }) => entity[faultTerms.state] as { value: string; observedAt: string } | undefined)
+    .filter((one) => one !== undefined)
+    .map(({ value, observedAt }) => [value, Date.parse(observedAt) / minute])
+}
+
+it('write that a silent stream was stopped after its fault, not before', () => {
+  const { stream, judging } = begin()
+  judging.silent(stream, 90 * minute)
+  expect(statesOf(stream)).toEqual([['fault', 90]])
+  stream.record.isStopped = true
+  judging.end(stream)
+  expect(statesOf(stream)).toEqual([['stopped', 90]])
+})
+
+it('write that a stream recovers from a silence that ended with older samples', () => {
+  const { stream, take, judging } = begin()
+  judging.silent(stream, 90 * minute)
+  for (let at = 60; at < 80; at++) take((at + 31) * minute, at * minute)
+  expect(stream.record).toMatchObject({ state: 'recovering', verdict: 'ok' })
+  expect(statesOf(stream)).toEqual([['recovering', 90]])
+})
 
 it('are judged on after one of a far future', () => {
   const { stream, take } = begin()

@@ -72,6 +72,16 @@ export function createJudging(ports: JudgingPorts): Judging {
     if (isDropped !== true) add(stream, write)
   }
 
+  /**
+   * observedAt of a finding, ms: never before an earlier one of its stream, because the writer skips values
+   * that are older than those of the broker. The time of a silence is later than the newest sample's; samples
+   * that arrive late, or after a device set its clock back, are older.
+   */
+  function observedAt({ record }: FaultStream, time: number): number {
+    record.writtenTo = Math.max(time, record.writtenTo ?? time)
+    return record.writtenTo
+  }
+
   function begin(stream: FaultStream, finding: FaultFinding, time: number): void {
     const { open } = stream.record
     let fault = open.find((one) => one.class === finding.class && one.begin === finding.begin)
@@ -89,7 +99,8 @@ export function createJudging(ports: JudgingPorts): Judging {
       open.push(fault)
     } else open[open.indexOf(fault)] = { ...fault, kind: finding.kind, method: finding.method }
     const { id } = fault
-    const entity = begunFault(finding, { id, stream: stream.id, sensor: stream.sensorId, time })
+    const at = observedAt(stream, time)
+    const entity = begunFault(finding, { id, stream: stream.id, sensor: stream.sensorId, time: at })
     addFault(stream, fault, { operation: 'upsert', entity, ...(isFirst && { isFirst }) })
     log.info('faults.began', { stream: stream.id, class: finding.class, kind: finding.kind, fault: id })
   }
@@ -123,7 +134,7 @@ export function createJudging(ports: JudgingPorts): Judging {
       if (estimate === undefined) delete record.estimate
       else record.estimate = estimate
       const method = verdict === 'ok' ? undefined : (begun.at(-1)?.method ?? record.open.at(-1)?.method)
-      const entity = verdictFragment(observation, { verdict, method, estimate }, time)
+      const entity = verdictFragment(observation, { verdict, method, estimate }, observedAt(stream, time))
       add(stream, { operation: 'update', entity })
     } else if (verdict === 'faulty' && estimate !== undefined) noteEstimate(stream, estimate, time)
     judged(stream)
@@ -133,14 +144,14 @@ export function createJudging(ports: JudgingPorts): Judging {
     const { record } = stream
     if (record.last === undefined) return
     record.estimate = estimate
-    const entity = estimateFragment(record.last.observation, estimate, time)
+    const entity = estimateFragment(record.last.observation, estimate, observedAt(stream, time))
     add(stream, { operation: 'update', entity })
   }
 
   function noteState(stream: FaultStream, state: WatchState, time: number): void {
     if (state === stream.record.state) return
     stream.record.state = state
-    add(stream, { operation: 'update', entity: stateFragment(stream, state, time) })
+    add(stream, { operation: 'update', entity: stateFragment(stream, state, observedAt(stream, time)) })
     entered(stream, state)
   }
 
