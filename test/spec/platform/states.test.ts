@@ -13,6 +13,8 @@ const state = 'urn:selvedge:ns:state'
 beforeAll(async () => {
   gateway = await startGatewayProcess({ env: { SELVEDGE_MQTT_PORT: 'off', SELVEDGE_FAULTS_ENABLED: 'true' } })
   client = httpClient(gateway.httpUrl)
+  // Values that are sent before are learned as history.
+  await gateway.event('faults.read')
 })
 afterAll(() => gateway.stop())
 
