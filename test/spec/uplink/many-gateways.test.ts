@@ -29,8 +29,14 @@ describe('two gateways and one centre', () => {
   let sites: GatewayInside[]
   let centre: GatewayInside
 
-  const send = async (to: GatewayInside, method: string, path: string, body?: unknown): Promise<void> => {
-    const answer = await to.send(method, path, body)
+  const send = async (
+    to: GatewayInside,
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<void> => {
+    const answer = await to.send(method, path, body, headers)
     if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
   }
   const pairsOf = (scope: string | undefined) => [
@@ -64,7 +70,7 @@ describe('two gateways and one centre', () => {
     return Object.fromEntries(all.map(({ id, scope }) => [id.slice('urn:tank:'.length), scope]))
   }
   const expectScopes = (expected: Record<string, unknown>, query?: string): Promise<void> =>
-    vi.waitFor(async () => expect(await scopesIn(query)).toEqual(expected), withinMs)
+    vi.waitFor(async () => expect(await scopesIn(query)).toStrictEqual(expected), withinMs)
   const reportOf = async (of: GatewayInside): Promise<Record<string, unknown> | undefined> =>
     ((await of.get('/selvedge/v1/uplinks/urn:up')).json() as { reconcile?: Record<string, unknown> })
       .reconcile
@@ -277,7 +283,7 @@ describe('two gateways and one centre', () => {
     await send(one, 'POST', `${v1}/entities`, tank('a', { name: { type: 'Property', value: 'a' } }))
     await expectScopes({ a: undefined })
     const note = { note: { type: 'Property', value: 'of the centre' } }
-    await centre.send('POST', `${v1}/entities/urn:tank:a/attrs`, note, tenant)
+    await send(centre, 'POST', `${v1}/entities/urn:tank:a/attrs`, note, tenant)
     await send(one, 'DELETE', `${v1}/entities?type=Tank&${query}`)
     await vi.waitFor(async () => {
       const left = await centre.get(`${v1}/entities/urn:tank:a?options=keyValues`, tenant)
