@@ -79,12 +79,13 @@ export async function runStalls(
   }
 }
 
-export const lineOf = ({ name, outcome, delayMs, measuredMs, peakMb }: StallRow): string =>
+export const lineOf = ({ name, outcome, delayMs, measuredMs, peakMb, stolenMs }: StallRow): string =>
   [
     name.padEnd(58),
     `${Math.round(delayMs)} ms`.padStart(9),
     `(${Math.round(measuredMs)})`.padStart(8),
     `${Math.round(peakMb)} MB`.padStart(8),
+    `stolen ${stolenMs}`.padStart(11),
     ` ${outcome.slice(0, 60)}`,
   ].join(' ')
 

@@ -14,6 +14,8 @@ export interface Stall {
   readonly measuredMs: number
   /** Most resident memory at any moment, MB. */
   readonly peakMb: number
+  /** Processor time that the host withheld from this virtual machine meanwhile, ms; delays contain it. */
+  readonly stolenMs: number
 }
 
 /** How often the gateway looks at its event loop. */
@@ -24,6 +26,9 @@ function scheduled(pid: number): readonly [ran: number, waited: number] {
   const [ran, waited] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ').map(Number)
   return [ran!, waited!]
 }
+
+/** Processor time that the host withheld from all processors so far, ms (proc(5): steal, in 1/100 s). */
+const stolen = (): number => 10 * Number(readFileSync('/proc/stat', 'utf8').split(/\s+/, 9)[8])
 
 /** Begins a new measurement of the most resident memory. */
 const resetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, '5')
@@ -46,6 +51,7 @@ export async function stallOf(
   await setTimeout(3 * tickMs)
   resetPeak(gateway.pid)
   const before = scheduled(gateway.pid)
+  const stolenBefore = stolen()
   await act()
   // What is left over for later turns belongs to it.
   await http.get('/health/live')
@@ -58,5 +64,6 @@ export async function stallOf(
     delayMs: (measuredMs * ran) / (ran + waited),
     measuredMs,
     peakMb: memoryOf(gateway.pid, 'VmHWM') / 1e6,
+    stolenMs: stolen() - stolenBefore,
   }
 }
