@@ -3,10 +3,9 @@
  * first request with a context needs a promise. The core context is never fetched.
  */
 import { limits } from '#base/limits/limits.ts'
-import { nextTurn } from '#base/load/yielding.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { type Context, contextOf, createCoreContext } from '#ngsi-ld/context/context.ts'
-import { checkTermCount, type LocalTerms, readTerms } from '#ngsi-ld/context/context-terms.ts'
+import { type Context, compileContext, createCoreContext } from '#ngsi-ld/context/context.ts'
+import { checkTermCount } from '#ngsi-ld/context/context-terms.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import { createUnnamedContext } from '#ngsi-ld/context/platform-names.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
@@ -152,15 +151,14 @@ export function createContexts(
       const found = compiled.get(key)
       if (found !== undefined) return use(key, found)
       const documentSet = documentSetOf(tenant)
-      const terms = readTerms(local, documentSet.find)
-      const isLarge = terms.missing.length > 0 || terms.terms.size > termsAtOnceMax
-      if (!isLarge) return keep(key, contextOf(local, terms, core), documentSet)
-      return compileInTurns(local, terms, documentSet, core).then((context) =>
+      const result = compileContext(local, documentSet.find, core)
+      if (!('missing' in result)) return keep(key, result, documentSet)
+      return compileWithFetching(local, result.missing, documentSet, core).then((context) =>
         keep(key, context, documentSet),
       )
     },
     check(local, tenant) {
-      readTerms(local, documentSetOf(tenant).find)
+      compileContext(local, documentSetOf(tenant).find, core)
     },
     uses(url) {
       const name = nameOf(url)
@@ -206,22 +204,17 @@ function createDocumentSet(library: ContextLibrary, hosted: (url: string) => Jso
   }
 }
 
-/** Terms of a context that is compiled in the turn in which they are read; reading them takes 3 ms. */
-const termsAtOnceMax = 1000
-
 /**
- * Compiles a context in the next turn. Fetches missing documents first, which may refer to more; ends because
- * a context may refer to only so many documents.
+ * Fetches missing documents, which may refer to more; ends because a context may refer to only so many
+ * documents.
  */
-async function compileInTurns(
+async function compileWithFetching(
   local: Json,
-  terms: LocalTerms,
+  missing: readonly string[],
   documentSet: DocumentSet,
   core: Context,
 ): Promise<Context> {
-  const { missing } = terms
   await Promise.all(missing.map(documentSet.fetch))
-  await nextTurn()
-  if (missing.length === 0) return contextOf(local, terms, core)
-  return compileInTurns(local, readTerms(local, documentSet.find), documentSet, core)
+  const result = compileContext(local, documentSet.find, core)
+  return 'missing' in result ? compileWithFetching(local, result.missing, documentSet, core) : result
 }
