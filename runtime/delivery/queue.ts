@@ -3,7 +3,7 @@
  * subscription and entity, round-robin between pairs. A failed pair keeps only its first delivery in memory,
  * so that it does not fill the memory of the endpoint (`limits.deliveriesWindow`). It also selects the
  * deliveries of one batch operation that share a notification, up to `limits.notificationEntitiesMax`;
- * `broker/subscriptions/notification.ts` applies the limit of 512 KB. The queue is independent of clock and
+ * `broker/subscriptions/notification.ts` applies the limit of 128 KB. The queue is independent of clock and
  * table.
  */
 import { limits } from '#base/limits/limits.ts'

@@ -21,7 +21,7 @@ export interface FaultPlace {
   readonly id: string
   readonly stream: string
   readonly sensor: string | undefined
-  /** Time of the sample that led to the finding, ms. */
+  /** observedAt of what is written, ms: the time of the sample that led to the finding, or later. */
   readonly time: number
 }
 

@@ -71,12 +71,16 @@ function keepPagesOut(
     const { headers } = env.incoming
     const letIn = (isChecked: boolean): Response | Promise<Response> => {
       try {
-        pages.assertHost(headers)
         if (!isChecked) pages.assertOrigin(headers)
       } catch (error) {
         return inside.refuse(error as GatewayError)
       }
       return inside.fetch(request, env)
+    }
+    try {
+      pages.assertHost(headers)
+    } catch (error) {
+      return inside.refuse(error as GatewayError)
     }
     if (!mayBePage(headers)) return letIn(true)
     const path = pathOf(request.url)

@@ -68,9 +68,8 @@ export function createBodies(): Bodies {
   }
   const finer = new WeakSet<IncomingMessage>()
   /**
-   * A whole body. A large one is returned by an immediate. Without it, its check and the immediate that
-   * parses it would share a turn of the event loop: immediates that are set while a socket is read run in
-   * that turn.
+   * A whole body. A large one is returned in a later turn of the event loop than its last bytes: its check
+   * then has a turn without other long work.
    */
   const whole = async (c: Pick<HttpContext, 'env'>, most?: number): Promise<Buffer> => {
     const body = await raw(c, most)

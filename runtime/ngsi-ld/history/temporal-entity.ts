@@ -117,6 +117,7 @@ export async function parseTemporalFragment(
   const deletions: PastDeletion[] = []
   let scope: Pick<TemporalFragment, 'scope' | 'scopeAt' | 'scopes'> = {}
   let expiresAt: string | undefined
+  const inPortions = createPortions(options.yieldIfDue)
   /** Collects past instances and deletions; returns the other instances. */
   const withoutPast = async (
     items: readonly Json[],
@@ -124,7 +125,7 @@ export async function parseTemporalFragment(
     pastIn: (item: Json) => PastInstance | undefined,
   ): Promise<Json[]> => {
     const others: Json[] = []
-    await inPortions(items, options, (item) => {
+    await inPortions(items, (item) => {
       const earlier = options.keepsTimes === true ? pastIn(item) : undefined
       const deletion = earlier === undefined ? deletionOf(item, name) : undefined
       if (earlier !== undefined) past.push(earlier)
@@ -139,7 +140,7 @@ export async function parseTemporalFragment(
     const rest = await withoutPast(items, name, (item) => pastOf(item, name, context))
     if (rest.length === 0 && (items.length > 0 || options.keepsTimes)) return
     const instances = [...(attributes.get(name) ?? [])]
-    await inPortions(itemsOf(rest.length === items.length ? json[key]! : rest), options, (item) => {
+    await inPortions(itemsOf(rest.length === items.length ? json[key]! : rest), (item) => {
       instances.push(...instancesOf(item, name, context))
     })
     attributes.set(name, inOrder(instances))
@@ -259,14 +260,14 @@ const idOf = (json: JsonObject): Json | undefined => keyword(json, 'id')
 /** Instances that are read between two checks of the time slice: about 1 ms. */
 const instancesPerPortion = 250
 
-async function inPortions(
-  items: readonly Json[],
-  { yieldIfDue }: TemporalParseOptions,
-  read: (item: Json) => void,
-): Promise<void> {
-  for (const [index, item] of items.entries()) {
-    if (index % instancesPerPortion === instancesPerPortion - 1) await yieldIfDue()
-    read(item)
+/** Reads lists one after the other and counts the items of all of them. */
+function createPortions(yieldIfDue: YieldIfDue) {
+  let count = 0
+  return async (items: readonly Json[], read: (item: Json) => void): Promise<void> => {
+    for (const item of items) {
+      if (++count % instancesPerPortion === 0) await yieldIfDue()
+      read(item)
+    }
   }
 }
 

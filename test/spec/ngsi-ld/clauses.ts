@@ -257,7 +257,7 @@ export const clauses: readonly Clause[] = [
       'spec/ngsi-ld/05.08-subscription/04-streams-after-a-kill.test.ts',
       'spec/ngsi-ld/05.08-subscription/05-http-notifications.test.ts',
     ],
-    'A notification contains linked entities in their state when it is created; changes of linked entities do not trigger one. Any 2xx is success, not only 200. Changes that match during a cooldown or a throttling window are sent at its end. A batch operation sends one notification with all entities; it sends several if there are more than 256 entities or 512 KB, or if an entity waits for an earlier notification.',
+    'A notification contains linked entities in their state when it is created; changes of linked entities do not trigger one. Any 2xx is success, not only 200. Changes that match during a cooldown or a throttling window are sent at its end. A batch operation sends one notification with all entities; it sends several if there are more than 256 entities or 128 KB, or if an entity waits for an earlier notification.',
   ),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [

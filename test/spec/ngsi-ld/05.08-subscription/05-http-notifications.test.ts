@@ -75,6 +75,16 @@ describe('a notification', () => {
     expect(body.data[0]).toHaveProperty('@context')
   })
 
+  it('uses the terms of a long @context of its subscription from the first one on', async () => {
+    const many = Array.from({ length: 1200 }, (_, i) => [`t${i}`, `https://a.example/t${i}`] as const)
+    const { body } = await told(
+      { '@context': Object.fromEntries([...many, ['warmth', 'https://a.example/temp']]) },
+      create({ 'https://a.example/temp': property(1) }),
+      { 'Content-Type': 'application/ld+json' },
+    )
+    expect(body.data[0]).toHaveProperty('warmth', property(1))
+  })
+
   it('uses the terms of jsonldContext, which must be available and valid', async () => {
     const made = await gateway.send('POST', `${api}/jsonldContexts`, {
       '@context': { warmth: 'https://a.example/temp' },
