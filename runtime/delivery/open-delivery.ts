@@ -9,6 +9,7 @@ import type { Instruments } from '#base/process/instruments.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import { renderSourceNotification } from '#broker/sources/source-notification.ts'
 import { renderNotification } from '#broker/subscriptions/notification.ts'
+import { createRenderedItems } from '#broker/subscriptions/rendered-items.ts'
 import type { Outside, TenantParts } from '#broker/tenant/tenant-connections.ts'
 import { trustedWith } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -35,6 +36,7 @@ export function openDelivery(parts: DeliveryParts) {
     { allowsLoopback: allowLoopback, ca: trustedWith(caFile) },
   )
   opened.defer(() => sender.close())
+  const items = createRenderedItems()
 
   /** Opens the outbox of a tenant, which sends pending deliveries at once. */
   function outbox(tenant: TenantParts): Outside {
@@ -46,7 +48,7 @@ export function openDelivery(parts: DeliveryParts) {
           // Subscriptions to context sources have negative numbers.
           const render = deliveries[0]!.sub < 0 ? renderSourceNotification : renderNotification
           const newId = (sent: readonly Delivery[]) => notificationId(tenant.name, sent)
-          return render({ tenant, contexts, servesPlatform, clock, newId }, deliveries)
+          return render({ tenant, contexts, items, servesPlatform, clock, newId }, deliveries)
         },
         send: sender.send,
         subscriptions: tenant.statistics,

@@ -159,6 +159,8 @@ export const ngsiLdLimits = {
   periodEntitiesMax: limit(10_000, 'entities'),
   /** Entities in one notification. Beyond it: the next notification. */
   notificationBytes: limit(128 * 1024, 'bytes'),
+  /** Rendered entities cached for further subscriptions. Beyond it: rendered again. */
+  notificationItemsBytes: limit(512 * 1024, 'bytes'),
   /** Entities per subscription and throttling window. Beyond it: only counted. */
   throttledEntitiesMax: limit(1000, 'entities'),
   /** A notification that the disk rejected at the end of a throttling window. Beyond it: retried. */

@@ -25,10 +25,10 @@ import {
   notificationOf,
   type Subscription,
 } from '#ngsi-ld/subscription/subscription.ts'
-import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { renderedOf } from './dead-letters.ts'
 import type { Matcher, PeriodReport } from './matcher.ts'
+import type { RenderedItems } from './rendered-items.ts'
 
 /** A notification ready to be sent. */
 export interface RenderedNotification {
@@ -63,6 +63,7 @@ export interface NotifyPorts {
   readonly clock: Clock
   /** The id of a notification: the same at every attempt for these deliveries, and unique to them. */
   readonly newId: (deliveries: readonly Delivery[]) => string
+  readonly items: RenderedItems
   /** Whether subscriptions in keyValues are notified as normalized (profile `platform`). */
   readonly servesPlatform?: boolean | undefined
 }
@@ -93,11 +94,15 @@ export function renderNotification(
   const inBody = isInBody(endpoint) ? contextMember(context) : undefined
   const atContext = endpoint.accept === 'application/ld+json' ? inBody : undefined
   const options = { context, atContext, follow: ports.tenant.current }
-  const { items, count } = withinSize(deliveries, (delivery) =>
-    reportsOf(ports.tenant, delivery, statistics.lastPeriodAt).flatMap((one) =>
-      notificationItems(subscription, one, options),
-    ),
-  )
+  const form = ports.items.formOf(subscription, context)
+  const { items, count } = withinSize(deliveries, (delivery) => {
+    const render = (): string[] =>
+      reportsOf(ports.tenant, delivery, statistics.lastPeriodAt)
+        .flatMap((one) => notificationItems(subscription, one, options))
+        .map((item) => JSON.stringify(item))
+    const isWhole = delivery.entity !== '' && delivery.stream === null
+    return form !== undefined && isWhole ? ports.items.of(form, delivery.body!, render) : render()
+  })
   if (items.length === 0) return undefined
   const notification = notificationOf(subscription, {
     id: `urn:ngsi-ld:Notification:${ports.newId(deliveries.slice(0, count))}`,
@@ -121,13 +126,13 @@ function inFull(subscription: Subscription): Subscription {
  */
 function withinSize(
   deliveries: readonly Delivery[],
-  itemsOf: (delivery: Delivery) => readonly JsonObject[],
+  itemsOf: (delivery: Delivery) => readonly string[],
 ): { items: string[]; count: number } {
   const items: string[] = []
   let bytes = 0
   let count = 0
   for (const delivery of deliveries) {
-    const more = itemsOf(delivery).map((item) => JSON.stringify(item))
+    const more = itemsOf(delivery)
     for (const text of more) bytes += text.length + 1
     if (count > 0 && bytes > limits.notificationBytes.value) break
     items.push(...more)

@@ -5,6 +5,7 @@
 import { expect, it } from 'vitest'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import { renderNotification } from '#broker/subscriptions/notification.ts'
+import { createRenderedItems } from '#broker/subscriptions/rendered-items.ts'
 import { coreContext } from '#ngsi-ld/context/context.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity/entity.ts'
 import {
@@ -42,9 +43,17 @@ const subscribe = (
 const drop = (name: string): Promise<void> =>
   open.broker.deleteAttribute(id, name, { deleteAll: true, by: 'http' })
 
+const notifying = () => ({
+  tenant: open.inside,
+  contexts,
+  items: createRenderedItems(),
+  clock: open.clock,
+  newId: () => 'n',
+})
+
 /** The data of all pending deliveries, as it would be sent now. */
 function reported(): unknown[] {
-  const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
+  const ports = notifying()
   return open.announced.map((delivery) => {
     const rendered = renderNotification(ports, [delivery])
     const body = JSON.parse(rendered?.body ?? '{"data":[]}') as { data: unknown[] }
@@ -190,9 +199,18 @@ it('includes linked entities, flat or inline', async () => {
   await subscribe({ join: 'flat', attributes: ['in'] })
   await subscribe({ join: 'inline', pick: ['id', 'in{name}'] }, { id: 'urn:x:s2' })
   await open.broker.update(id, { t: property(1) } as Fragment, { appendMissing: true, by: 'http' })
-  const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
+  const ports = notifying()
   const data = open.announced.map((delivery) => JSON.parse(renderNotification(ports, [delivery])!.body).data)
   expect(data).toEqual([[room({ in: link }), site], [{ id, in: { ...link, entity: { name: site.name } } }]])
+})
+
+it('shares the rendering of a change only among subscriptions of the same form', async () => {
+  const parameters: Partial<NotificationParameters>[] = [{}, {}, { format: 'simplified' }, { pick: ['id'] }]
+  for (const [n, one] of parameters.entries()) await subscribe(one, { id: `urn:x:s${n}` })
+  await open.broker.create(room({ t: property(1) }), 'http')
+  await open.broker.update(id, { t: property(2) } as Fragment, { appendMissing: true, by: 'http' })
+  const rooms = [1, 2].map((value) => room({ t: property(value) }))
+  expect(reported()).toEqual([1, 2].flatMap((value, i) => [rooms[i], rooms[i], room({ t: value }), { id }]))
 })
 
 it('sends GeoJSON with the context in the body, or in a header if preferred', async () => {
@@ -203,7 +221,7 @@ it('sends GeoJSON with the context in the body, or in a header if preferred', as
   const receiverInfo = [{ key: 'Prefer', value: 'body=json' }]
   await subscribe({ endpoint: { ...endpoint, receiverInfo } }, { id: 'urn:x:s2' })
   await open.broker.update(id, { t: property(1) } as Fragment, { appendMissing: true, by: 'http' })
-  const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
+  const ports = notifying()
   const [inBody, inHeader] = open.announced.map((delivery) => renderNotification(ports, [delivery])!)
   const properties = { type: 'Room', location, t: property(1) }
   const feature = { id, type: 'Feature', geometry: location.value, properties }

@@ -5,6 +5,7 @@
 import { expect, it, vi } from 'vitest'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import { renderNotification } from '#broker/subscriptions/notification.ts'
+import { createRenderedItems } from '#broker/subscriptions/rendered-items.ts'
 import { coreContext } from '#ngsi-ld/context/context.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
@@ -26,7 +27,13 @@ const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
     ...members,
   })
 const reported = (index: number): unknown => {
-  const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
+  const ports = {
+    tenant: open.inside,
+    contexts,
+    items: createRenderedItems(),
+    clock: open.clock,
+    newId: () => 'n',
+  }
   const rendered = renderNotification(ports, [open.announced[index]!])
   return rendered === undefined ? undefined : (JSON.parse(rendered.body) as { data: unknown }).data
 }
