@@ -32,15 +32,15 @@ export function inUnusedTurn(task: () => void, further = furtherTurnsMax): void 
 }
 
 /**
- * Resumes long work in a later turn of the event loop, after one immediate. Without that, an immediate that
- * is set while a socket is read would run in the turn that reads it. If V8 marks while memory is short, it
- * waits for the end of that, at most `markingWaitMs`.
+ * Resumes long work in a later turn of the event loop. If V8 marks while memory is short, it waits for the
+ * end of that, at most `markingWaitMs`, and then for a turn after the pause that ends a marking. The first
+ * immediate is necessary because one that is set while a socket is read runs in the turn that reads it.
  */
 export async function nextTurn(): Promise<void> {
   await turnOver()
-  await new Promise<void>((resolve) => inUnusedTurn(resolve))
   for (let ms = 0; ms < limits.markingWaitMs.value && isMarkingShortOfMemory(); ms += checkMs)
     await sleep(checkMs)
+  await new Promise<void>((resolve) => inUnusedTurn(resolve))
 }
 
 /** Time between two checks whether V8 still marks. */

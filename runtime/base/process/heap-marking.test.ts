@@ -4,7 +4,8 @@
  */
 import { setImmediate as turnOver } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { nextTurn } from '#base/load/yielding.ts'
+import { limits } from '#base/limits/limits.ts'
+import { inNextTurn, nextTurn } from '#base/load/yielding.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { isMarking, observeMarking } from './heap-marking.ts'
 
@@ -48,4 +49,20 @@ it('resumes long work in the next turn if there is enough memory', async () => {
   await nextTurn()
   clearInterval(count)
   expect(turns).toBeLessThanOrEqual(1)
+})
+
+it('resumes long works that waited for the marking in turns of their own', async () => {
+  setLimit('memoryPressureBytes', 1)
+  setLimit('markingWaitMs', 600_000)
+  await startMarking()
+  const work = (): Promise<number> =>
+    new Promise((resolve) => {
+      inNextTurn(() => {
+        const until = performance.now() + 2 * limits.usedTurnMs.value
+        while (performance.now() < until);
+        resolve(performance.nodeTiming.uvMetricsInfo.loopCount)
+      })
+    })
+  const turns = await Promise.all([work(), work(), work()])
+  expect(new Set(turns).size).toBe(3)
 })

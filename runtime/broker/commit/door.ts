@@ -155,7 +155,11 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     const next = singly.shift()
     const works = next === undefined ? queue.take(groupBytesMax(room)) : [next]
     if (queue.length() > 0) firstAt = now()
-    send(snapshot(() => decide(works)))
+    const begunAt = now()
+    const decided = snapshot(() => decide(works))
+    // A large group is copied to the writer thread in a turn of its own.
+    if (now() - begunAt < limits.usedTurnMs.value) send(decided)
+    else inUnusedTurn(() => send(decided))
   }
 
   /** Decides works in a new group and adds the upkeep that is due, unless works are retried one by one. */

@@ -7,6 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Work } from '#broker/commit/work-queue.ts'
+import type { Writer } from '#store/writer/writer.ts'
 import { type BareDoor, type BareDoorOptions, codeOf, openBareDoor, put } from '#test/kit/bare-door.ts'
 import { immortalWriter } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -54,6 +55,29 @@ describe('works', () => {
     expect(order).toEqual([1, 2, 3])
     expect(records.meta('sum')).toBe(6)
     expect(commits.value).toBe(1)
+  })
+
+  it('that took long to decide are copied to the writer in a turn of their own', async () => {
+    const turnOf = (): number => performance.nodeTiming.uvMetricsInfo.loopCount
+    const turns: number[] = []
+    const observed: Writer = {
+      ...writer,
+      write(...sent) {
+        turns.push(turnOf())
+        writer.write(...sent)
+      },
+    }
+    const bare = await openBareDoor(observed)
+    opened.push(bare)
+    const decide = (ms: number) =>
+      bare.door.commit((stage) => {
+        turns.push(turnOf())
+        for (const until = performance.now() + ms; performance.now() < until; );
+        put('n', ms)(stage)
+      })
+    await decide(2 * limits.usedTurnMs.value)
+    expect(turns[1]).toBeGreaterThan(turns[0]!)
+    expect(bare.records.meta('n')).toBe(2 * limits.usedTurnMs.value)
   })
 
   it('are on disk, readable and published when they are answered', async () => {
