@@ -15,7 +15,7 @@ import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
-import { isMarking, observeMarking } from './heap-marking.ts'
+import { observeMarking, recordMarking } from './heap-marking.ts'
 import { residentBytes } from './process-memory.ts'
 
 /** An event loop that is busy for at most this share of its time counts as idle. */
@@ -246,16 +246,26 @@ export function collectDiscarded(): void {
   collectYoung()
 }
 
+/** The collection of `collectDiscardedBetweenMarkings` that waits or runs. */
+let collecting: Promise<void> | undefined
+
 /**
- * As `collectDiscarded`, for long work: not while V8 marks, since V8 would first end that in one pause of up
- * to 50 ms. The next call collects.
+ * As `collectDiscarded`, for long work: not while V8 marks, since V8 would first end that in one pause, of up
+ * to 110 ms if the marking has just begun. The next call collects.
  */
 export async function collectDiscardedBetweenMarkings(): Promise<void> {
   if (discarded < limits.uncollectedBytes.value) return
-  // V8 may have started to mark meanwhile.
+  collecting ??= collectBetweenMarkings().finally(() => {
+    collecting = undefined
+  })
+  await collecting
+}
+
+async function collectBetweenMarkings(): Promise<void> {
+  const isMarkingNow = recordMarking()
   await nextTurn()
   await nextTurn()
-  if (!isMarking()) collectDiscarded()
+  if (!isMarkingNow()) collectDiscarded()
 }
 
 function ofThisThread(release: QuietCollectionPorts['release']): QuietCollectionPorts {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { inNextTurn, nextTurn } from '#base/load/yielding.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { isMarking, observeMarking } from './heap-marking.ts'
+import { isMarking, observeMarking, recordMarking } from './heap-marking.ts'
 
 let end: () => void
 beforeEach(() => {
@@ -31,6 +31,24 @@ it('reports the start and the end of a marking', async () => {
   await startMarking()
   while (isMarking()) await turnOver()
   expect(isMarking()).toBe(false)
+})
+
+it('knows from a record whether V8 marks at this moment', async () => {
+  const before = recordMarking()
+  await turnOver()
+  expect(before()).toBe(isMarking())
+  while (isMarking()) await turnOver()
+  let hasStarted = false
+  while (!hasStarted) {
+    const started = recordMarking()
+    new ArrayBuffer(66 * 1024 * 1024).transfer(0)
+    hasStarted = started()
+  }
+  expect(isMarking()).toBe(false)
+  while (!isMarking()) await turnOver()
+  const ended = recordMarking()
+  while (isMarking()) await turnOver()
+  expect(ended()).toBe(false)
 })
 
 it('resumes long work after the marking if memory is short', async () => {

@@ -9,6 +9,7 @@ import {
   type PerformanceEntry,
   PerformanceObserver,
 } from 'node:perf_hooks'
+import { GCProfiler } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
 import { residentBytes } from './process-memory.ts'
 
@@ -33,6 +34,20 @@ export function observeMarking(): () => void {
 
 /** Whether V8 marks. It reports the start within two turns of the event loop. */
 export const isMarking = (): boolean => marking
+
+/**
+ * Records what V8 collects. The returned function ends that and tells whether V8 marks at this moment; call it
+ * two turns later, when `isMarking` contains what was before.
+ */
+export function recordMarking(): () => boolean {
+  const profiler = new GCProfiler()
+  profiler.start()
+  return () => {
+    const kinds = profiler.stop().statistics.map(({ gcType }) => gcType)
+    const last = kinds.findLast((kind) => kind === 'IncrementalMarking' || kind === 'MarkSweepCompact')
+    return last === undefined ? marking : last === 'IncrementalMarking'
+  }
+}
 
 /** Whether V8 marks while more than `memoryPressureBytes` is resident. Long work should then create less. */
 export const isMarkingShortOfMemory = (): boolean =>
