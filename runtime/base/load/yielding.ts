@@ -32,9 +32,9 @@ export function inUnusedTurn(task: () => void, further = furtherTurnsMax): void 
 }
 
 /**
- * Resumes long work in a later turn of the event loop. If V8 marks while memory is short, it waits for the
- * end of that, at most `markingWaitMs`, and then for a turn after the pause that ends a marking. The first
- * immediate is necessary because one that is set while a socket is read runs in the turn that reads it.
+ * Resumes long work in a later turn of the event loop. If V8 marks while memory is short, it first waits for
+ * the end of that, at most `markingWaitMs`. The first immediate is necessary because one that is set while a
+ * socket is read runs in the turn that reads it.
  */
 export async function nextTurn(): Promise<void> {
   await turnOver()

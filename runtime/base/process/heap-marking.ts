@@ -36,8 +36,8 @@ export function observeMarking(): () => void {
 export const isMarking = (): boolean => marking
 
 /**
- * Records what V8 collects. The returned function ends that and tells whether V8 marks at this moment; call it
- * two turns later, when `isMarking` contains what was before.
+ * Records what V8 collects. The returned function ends that and returns whether V8 marks at this moment. Call
+ * it two turns later, when `isMarking` contains what was before.
  */
 export function recordMarking(): () => boolean {
   const profiler = new GCProfiler()

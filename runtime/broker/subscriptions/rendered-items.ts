@@ -1,6 +1,6 @@
 /**
- * Items of notifications as JSON text, cached while they are sent: subscriptions that report a change in the same form
- * share its rendering. Bounded by `limits.notificationItemsBytes`.
+ * Items of notifications as JSON text, cached while they are sent: subscriptions that report a change in the
+ * same form share its rendering. Bounded by `limits.notificationItemsBytes`.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -14,7 +14,7 @@ export interface RenderedItems {
    * @param change the stored text of the change.
    */
   of(form: string, change: string, render: () => readonly string[]): readonly string[]
-  /** Equal for subscriptions that render a change alike; undefined if other entities determine the items too. */
+  /** Equal for subscriptions that render a change alike; undefined if items depend on other entities too. */
   formOf(subscription: Subscription, context: Context): string | undefined
 }
 
