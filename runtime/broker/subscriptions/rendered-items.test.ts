@@ -46,4 +46,7 @@ it('discards the oldest changes beyond its limit', () => {
   for (const change of ['a', 'b', 'c', 'b', 'c', 'a']) items.of('form', change, render)
   // The second `b` and `c` are cached; the last `a` is not.
   expect(render).toHaveBeenCalledTimes(4)
+  const long = 'form'.repeat(10)
+  for (const form of [long, long]) items.of(form, 'd', render)
+  expect(render).toHaveBeenCalledTimes(6)
 })

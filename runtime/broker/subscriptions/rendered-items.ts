@@ -21,7 +21,7 @@ export interface RenderedItems {
 export function createRenderedItems(): RenderedItems {
   /** The items of each change by form, oldest change first. */
   const byChange = new Map<string, Map<string, readonly string[]>>()
-  /** Characters of changes and items. */
+  /** Characters of changes, forms and items. */
   let size = 0
   const numbers = new WeakMap<Context, number>()
   let lastNumber = 0
@@ -37,7 +37,7 @@ export function createRenderedItems(): RenderedItems {
       if (size <= limits.notificationItemsBytes.value) return
       byChange.delete(change)
       size -= change.length
-      for (const items of forms.values()) size -= sizeOf(items)
+      for (const [form, items] of forms) size -= sizeOf(form, items)
     }
   }
 
@@ -53,7 +53,7 @@ export function createRenderedItems(): RenderedItems {
         size += change.length
       }
       forms.set(form, items)
-      size += sizeOf(items)
+      size += sizeOf(form, items)
       makeRoom()
       return items
     },
@@ -72,4 +72,5 @@ export function createRenderedItems(): RenderedItems {
   }
 }
 
-const sizeOf = (items: readonly string[]): number => items.reduce((sum, text) => sum + text.length, 0)
+const sizeOf = (form: string, items: readonly string[]): number =>
+  items.reduce((sum, text) => sum + text.length, form.length)
