@@ -116,7 +116,7 @@ describeAllowed(failingDiskObstacle(), 'a disk that fails while the index writes
       disk.fail()
       await create(2)
       await site.event('indexing.disk')
-      // What was not on disk yet is taken back, and the broker may answer until it is indexed again.
+      // The index takes back entries that are not on disk; the broker may respond until it has them again.
       expect((await find()).status).toBe(200)
       disk.heal()
       await create(3)
