@@ -3,9 +3,10 @@
  * first request with a context needs a promise. The core context is never fetched.
  */
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { type Context, compileContext, createCoreContext } from '#ngsi-ld/context/context.ts'
-import { checkTermCount } from '#ngsi-ld/context/context-terms.ts'
+import { type Context, compileContext, contextOf, createCoreContext } from '#ngsi-ld/context/context.ts'
+import { checkTermCount, readTerms } from '#ngsi-ld/context/context-terms.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import { createUnnamedContext } from '#ngsi-ld/context/platform-names.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
@@ -32,15 +33,22 @@ export interface Contexts {
   readonly unnamed: Context
   /**
    * The compiled context of a Link header or an `@context` member; `tenant` decides which hosted contexts
-   * exist.
+   * exist. A context of many terms is compiled in several turns of the event loop.
    *
    * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data; synchronously or by rejection.
    */
   resolve(local: Json, tenant?: string): Context | Promise<Context>
   /**
-   * Checks a context without fetching documents. @throws ngsi-ld.bad-request-data for invalid definitions.
+   * The same in this turn. Undefined if documents are missing; they are then fetched for the next time.
+   *
+   * @throws ngsi-ld.bad-request-data
    */
-  check(local: Json, tenant: string): void
+  resolveAtOnce(local: Json, tenant: string): Context | undefined
+  /**
+   * Checks a context in a turn of its own, without fetching documents. @throws ngsi-ld.bad-request-data for
+   * invalid definitions.
+   */
+  check(local: Json, tenant: string): Promise<void>
   /** How often a document was used since it was stored or since the start, and when last, ms. */
   uses(url: string): ContextUses
   /** Discards everything compiled from a hosted document that was deleted. */
@@ -87,8 +95,12 @@ export function createContexts(
     new Map([[platformContextPath, platformContextDocument]]),
   )
 
+  /** How often documents changed: what was compiled meanwhile is not kept. */
+  let changes = 0
+
   /** Discards what was compiled from the changed documents, and keeps their usage counts. */
   const discard = (isChanged: (url: string) => boolean): void => {
+    changes++
     for (const [key, { urls }] of compiled) if (urls.some(isChanged)) evict(key)
   }
   const evict = (key: string): void => {
@@ -108,7 +120,7 @@ export function createContexts(
     const urls = documentSet.urls()
     // A fetched document is newly stored, so its usage count restarts.
     for (const url of documentSet.fetched()) evictedUses.delete(nameOf(url))
-    if (key.length > keyCharactersMax) return context
+    if (key.length > keyCharactersMax || documentSet.changes !== changes) return context
     // Another request may have compiled it meanwhile.
     if (compiled.has(key)) evict(key)
     for (const [oldest] of compiled) {
@@ -136,29 +148,42 @@ export function createContexts(
   }
 
   const documentSetOf = (tenant: string): DocumentSet =>
-    createDocumentSet(library, (url) => {
+    createDocumentSet(library, changes, (url) => {
       const id = hostedIdOf(url)
       return id === undefined ? undefined : ports.hosted(tenant, id)
     })
 
+  const resolve = (local: Json, tenant = ''): Context | Promise<Context> => {
+    const key = keyOf(local, tenant)
+    const found = compiled.get(key)
+    if (found !== undefined) return use(key, found)
+    const documentSet = documentSetOf(tenant)
+    if (key.length <= keyCharactersMax) {
+      const terms = readTerms(local, documentSet.find)
+      const isShort = terms.missing.length === 0 && terms.terms.size <= termsAtOnceMax
+      if (isShort) return keep(key, contextOf(local, terms, core), documentSet)
+    }
+    return compileInTurns(local, documentSet, core).then((context) => keep(key, context, documentSet))
+  }
+
   return Object.freeze({
     core,
     unnamed: createUnnamedContext(core, servesPlatform ? 'terms' : 'prefixes'),
-    resolve(local, tenant = '') {
-      checkTermCount(local)
-      const name = typeof local === 'string' ? local : JSON.stringify(local)
-      const key = tenant === '' ? name : `${tenant} ${name}`
+    resolve,
+    resolveAtOnce(local, tenant) {
+      const key = keyOf(local, tenant)
       const found = compiled.get(key)
       if (found !== undefined) return use(key, found)
       const documentSet = documentSetOf(tenant)
       const result = compileContext(local, documentSet.find, core)
       if (!('missing' in result)) return keep(key, result, documentSet)
-      return compileWithFetching(local, result.missing, documentSet, core).then((context) =>
-        keep(key, context, documentSet),
-      )
+      void Promise.resolve(resolve(local, tenant)).catch(() => {})
+      return undefined
     },
-    check(local, tenant) {
-      compileContext(local, documentSetOf(tenant).find, core)
+    async check(local, tenant) {
+      await nextTurn()
+      readTerms(local, documentSetOf(tenant).find)
+      await nextTurn()
     },
     uses(url) {
       const name = nameOf(url)
@@ -171,6 +196,13 @@ export function createContexts(
     dropped: (id) => discard((url) => hostedIdOf(url) === id),
     cached: { list: library.cached, reload: library.reload, forget: library.forget },
   } satisfies Contexts)
+}
+
+/** @throws ngsi-ld.bad-request-data for more terms than a context may have */
+function keyOf(local: Json, tenant: string): string {
+  checkTermCount(local)
+  const name = typeof local === 'string' ? local : JSON.stringify(local)
+  return tenant === '' ? name : `${tenant} ${name}`
 }
 
 /** The local id in the URL of a hosted context, whatever host and proxy path precede it. */
@@ -186,10 +218,15 @@ const nameOf = (url: string): string => hostedIdOf(url) ?? url
 type DocumentSet = ReturnType<typeof createDocumentSet>
 
 /** The documents of one compilation; a document does not change until the compilation ends. */
-function createDocumentSet(library: ContextLibrary, hosted: (url: string) => Json | undefined) {
+function createDocumentSet(
+  library: ContextLibrary,
+  changes: number,
+  hosted: (url: string) => Json | undefined,
+) {
   const documents = new Map<string, Json>()
   const fetched = new Set<string>()
   return {
+    changes,
     find(url: string): Json | undefined {
       const document = documents.get(url) ?? hosted(url) ?? library.find(url)
       if (document !== undefined) documents.set(url, document)
@@ -204,17 +241,20 @@ function createDocumentSet(library: ContextLibrary, hosted: (url: string) => Jso
   }
 }
 
+/** Terms of a context that is compiled in the turn in which they are read; reading them takes 3 ms. */
+const termsAtOnceMax = 1000
+
 /**
- * Fetches missing documents, which may refer to more; ends because a context may refer to only so many
- * documents.
+ * Reads and compiles a context, each in a turn of its own. Fetches missing documents, which may refer to
+ * more; ends because a context may refer to only so many documents.
  */
-async function compileWithFetching(
-  local: Json,
-  missing: readonly string[],
-  documentSet: DocumentSet,
-  core: Context,
-): Promise<Context> {
-  await Promise.all(missing.map(documentSet.fetch))
-  const result = compileContext(local, documentSet.find, core)
-  return 'missing' in result ? compileWithFetching(local, result.missing, documentSet, core) : result
+async function compileInTurns(local: Json, documentSet: DocumentSet, core: Context): Promise<Context> {
+  await nextTurn()
+  const terms = readTerms(local, documentSet.find)
+  if (terms.missing.length > 0) {
+    await Promise.all(terms.missing.map(documentSet.fetch))
+    return compileInTurns(local, documentSet, core)
+  }
+  await nextTurn()
+  return contextOf(local, terms, core)
 }

@@ -252,13 +252,10 @@ function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number):
 export function contextOf(subscription: Subscription, contexts: Contexts, tenant: string): Context {
   const isLd = isInBody(subscription.notification.endpoint)
   try {
-    const resolved = contexts.resolve(subscription.jsonldContext ?? subscription.context, tenant)
-    if (!(resolved instanceof Promise)) {
-      return isLd || resolved.address !== undefined ? resolved : contexts.core
-    }
-    resolved.catch(() => {})
+    const context = contexts.resolveAtOnce(subscription.jsonldContext ?? subscription.context, tenant)
+    if (context !== undefined && (isLd || context.address !== undefined)) return context
   } catch {
-    // Neither cached nor fetchable: the core context expresses the same with full IRIs.
+    // A document that was replaced meanwhile is invalid: the core context expresses the same with full IRIs.
   }
   return contexts.core
 }

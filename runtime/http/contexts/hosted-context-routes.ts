@@ -83,7 +83,7 @@ export function createJsonLdContextRoutes({ requests, answers, contexts, started
       const request = await requests.document(c, { creates: true })
       const context = isObject(request.body) ? own(request.body, '@context') : undefined
       if (context === undefined || context === null) throw badRequestData('is missing', '@context')
-      contexts.check(context, request.tenant)
+      await contexts.check(context, request.tenant)
       const id = randomUUID()
       await (await request.enter()).hosted.add(id, { '@context': context })
       return answers.created(request, `${hostedContextsPath}/${id}`)

@@ -18,6 +18,9 @@ export interface ContextTerm {
   readonly prefix: boolean
 }
 
+/** An IRI that ends in one of them may be a prefix (JSON-LD 1.1 API, 4.2.2). */
+export const delimiters = ':/?#[]@'
+
 /**
  * Returns the fetched document of an address, with its `@context` member; undefined if it has not been
  * fetched.
@@ -178,7 +181,7 @@ function define(term: string, scope: Scope): void {
   state.terms.delete(term)
   const iri = definition.id === null || isUnsafe(term) ? null : iriOf(term, definition.id, scope)
   if (iri !== null) {
-    const prefix = definition.prefix ?? (iri.startsWith('_:') || /[:/?#[\]@]$/.test(iri))
+    const prefix = definition.prefix ?? (iri.startsWith('_:') || delimiters.includes(iri.at(-1)!))
     state.terms.set(term, { iri, prefix: prefix && !/[:/]/.test(term) })
     if (state.terms.size > limits.contextTermsMax.value) {
       throw badRequestData(`has more than ${limits.contextTermsMax.value} terms`, '@context')

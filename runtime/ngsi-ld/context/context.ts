@@ -7,7 +7,13 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { CoreVersion } from '#ngsi-ld/values/profile.ts'
-import { type ContextDocuments, type ContextTerm, readTerms } from './context-terms.ts'
+import {
+  type ContextDocuments,
+  type ContextTerm,
+  delimiters,
+  type LocalTerms,
+  readTerms,
+} from './context-terms.ts'
 import {
   canonicalOf,
   coreContextUrl,
@@ -92,8 +98,12 @@ export function compileContext(
   documents: ContextDocuments,
   core: Context = coreContext,
 ): Context | MissingContexts {
-  const { terms, missing, bringsCore } = readTerms(local, documents)
-  if (missing.length > 0) return { missing }
+  const found = readTerms(local, documents)
+  return found.missing.length > 0 ? { missing: found.missing } : contextOf(local, found, core)
+}
+
+/** The second half of `compileContext`, for terms that were read completely. */
+export function contextOf(local: Json, { terms, bringsCore }: LocalTerms, core: Context): Context {
   const own = withoutCore(local)
   if (own.length === 0) return core
   const address = own.length === 1 && typeof own[0] === 'string' ? own[0] : undefined
@@ -209,8 +219,6 @@ function cutsOf(iri: string): number[] {
   }
   return cuts
 }
-
-const delimiters = ':/?#[]@'
 
 /** Caches the latest results of a function, because most requests use the same few names. */
 export function remembered(find: (name: string) => string): (name: string) => string {

@@ -19,7 +19,7 @@ import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
 const id = 'urn:x:room'
 const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
-const contexts = { core: coreContext, resolve: () => coreContext } as unknown as Contexts
+const contexts = { core: coreContext, resolveAtOnce: () => coreContext } as unknown as Contexts
 
 const open = brokerOfFile({ synchronous: 'NORMAL' })
 

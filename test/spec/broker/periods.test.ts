@@ -11,7 +11,7 @@ import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
-const contexts = { core: coreContext, resolve: () => coreContext } as unknown as Contexts
+const contexts = { core: coreContext, resolveAtOnce: () => coreContext } as unknown as Contexts
 
 const open = brokerOfFile({ synchronous: 'NORMAL' })
 

@@ -33,7 +33,7 @@ function newFile(): string {
   return file
 }
 
-async function site(web: Web, file = newFile()) {
+async function site(web: Web, file = newFile(), hosted = (): Json | undefined => undefined) {
   const { door, database, close } = await openDoor(file, { lingerMs: 0 })
   closing.push(close)
   const time = { now: 1_700_000_000_000, monotonic: 0 }
@@ -54,7 +54,7 @@ async function site(web: Web, file = newFile()) {
     {
       records: createRecords(database),
       door,
-      hosted: () => undefined,
+      hosted,
       fetchDocument,
       clock,
       log: createLog({ level: 'warn', clock, write }),
@@ -92,6 +92,42 @@ describe('a cached context', () => {
     expect(context.compact('http://www.w3.org/ns/sosa/isHostedBy')).toBe('isHostedBy')
     expect(context.compact('http://purl.org/iot/ontology/iot-stream#observes')).toBe('iot-stream:observes')
     expect(context.expand('location')).toBe('location')
+  })
+})
+
+describe('a context of many terms', () => {
+  const terms = (count: number): Json =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, `https://a.example/terms#t${i}`]))
+
+  it('is compiled in several turns of the event loop', async () => {
+    const { contexts } = await site(web({}))
+    const turnBefore = performance.nodeTiming.uvMetricsInfo.loopCount
+    const context = await contexts.resolve([terms(10_000)])
+    expect(performance.nodeTiming.uvMetricsInfo.loopCount - turnBefore).toBeGreaterThanOrEqual(2)
+    expect(context.expand('t9999')).toBe('https://a.example/terms#t9999')
+    expect(context.compact('https://a.example/terms#t5000')).toBe('t5000')
+  })
+
+  it('is compiled at once for a notification', async () => {
+    const { contexts } = await site(web({ [a]: { '@context': terms(2000) } }))
+    expect(contexts.resolveAtOnce([terms(2000)], '')?.expand('t9')).toBe('https://a.example/terms#t9')
+    expect(contexts.resolveAtOnce(a, '')).toBeUndefined()
+    await expect.poll(() => contexts.resolveAtOnce(a, '')?.expand('t9')).toBe('https://a.example/terms#t9')
+  })
+
+  it('is not kept if a document was replaced while it was compiled', async () => {
+    const hosted = {
+      current: { '@context': { ...(terms(1500) as object), x: 'https://a.example/old' } } as Json,
+    }
+    const { contexts } = await site(web({}), newFile(), () => hosted.current)
+    const url = 'http://gateway.local/ngsi-ld/v1/jsonldContexts/one'
+    const before = contexts.resolve(url)
+    expect(before).toBeInstanceOf(Promise)
+    await new Promise((resolve) => setImmediate(resolve))
+    hosted.current = { '@context': { x: 'https://a.example/new' } }
+    contexts.dropped('one')
+    await before
+    expect((await contexts.resolve(url)).expand('x')).toBe('https://a.example/new')
   })
 })
 
