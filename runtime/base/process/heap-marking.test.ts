@@ -3,6 +3,8 @@
  * end of it.
  */
 import { setImmediate as turnOver } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { inNextTurn, nextTurn } from '#base/load/yielding.ts'
@@ -49,6 +51,22 @@ it('knows from a record whether V8 marks at this moment', async () => {
   const ended = recordMarking()
   while (isMarking()) await turnOver()
   expect(ended()).toBe(false)
+})
+
+it('keeps little memory for records that survive collections', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as NonNullable<typeof gc>
+  for (let i = 0; i < 100; i++) {
+    const record = recordMarking()
+    for (let turns = 0; turns < 2; turns++) {
+      collect({ type: 'minor' })
+      await turnOver()
+    }
+    record()
+  }
+  const before = process.memoryUsage.rss()
+  for (let i = 0; i < 300; i++) collect({ type: 'minor' })
+  expect(process.memoryUsage.rss() - before).toBeLessThan(40 * 1024 * 1024)
 })
 
 it('resumes long work after the marking if memory is short', async () => {
