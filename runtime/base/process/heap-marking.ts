@@ -22,17 +22,13 @@ export function observeMarking(): () => void {
       readonly detail: NodeGCPerformanceDetail
     })[]) {
       if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) marking = true
-      else if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) {
-        marking = false
-        heldProfilers = 0
-      }
+      else if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) marking = false
     }
   })
   observer.observe({ entryTypes: ['gc'] })
   return () => {
     observer.disconnect()
     marking = false
-    heldProfilers = 0
   }
 }
 
@@ -40,16 +36,19 @@ export function observeMarking(): () => void {
 export const isMarking = (): boolean => marking
 
 /**
- * Ended profilers that may be in the old generation. Node keeps such a profiler until V8 has marked, and it
- * still stores 4 kB for each collection.
+ * Ended profilers that survived a collection. Until V8 frees such a profiler, which may take several
+ * markings, it still stores 4 kB for each collection.
  */
 let heldProfilers = 0
 const heldProfilersMax = 4
+const held = new FinalizationRegistry(() => {
+  heldProfilers--
+})
 
 /**
  * Records what V8 collects. The returned function ends that and returns whether V8 marks at this moment. Call
- * it two turns later, when `isMarking` contains what was before. With too many profilers in the old generation
- * it only returns `isMarking`.
+ * it two turns later, when `isMarking` contains what was before. With too many held profilers it only
+ * returns `isMarking`.
  */
 export function recordMarking(): () => boolean {
   if (heldProfilers >= heldProfilersMax) return isMarking
@@ -57,8 +56,10 @@ export function recordMarking(): () => boolean {
   profiler.start()
   return () => {
     const kinds = profiler.stop().statistics.map(({ gcType }) => gcType)
-    // What survives two collections is in the old generation.
-    if (kinds.length >= 2) heldProfilers++
+    if (kinds.length > 0) {
+      heldProfilers++
+      held.register(profiler, undefined)
+    }
     const last = kinds.findLast((kind) => kind === 'IncrementalMarking' || kind === 'MarkSweepCompact')
     return last === undefined ? marking : last === 'IncrementalMarking'
   }

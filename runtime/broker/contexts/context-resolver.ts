@@ -39,7 +39,8 @@ export interface Contexts {
    */
   resolve(local: Json, tenant?: string): Context | Promise<Context>
   /**
-   * The context, compiled in this turn. Undefined if documents are missing; they are then fetched for the next time.
+   * The context, compiled in this turn. Undefined if documents are missing; they are then fetched for the
+   * next time.
    *
    * @throws ngsi-ld.bad-request-data
    */
