@@ -36,8 +36,8 @@ export function observeMarking(): () => void {
 export const isMarking = (): boolean => marking
 
 /**
- * Ended profilers that survived a collection. Until V8 frees such a profiler, which may take several
- * markings, it still stores 4 kB for each collection.
+ * Ended profilers that survived a collection or a part of a marking. Until V8 frees such a profiler, which
+ * may take several markings, it still stores 4 kB for each collection.
  */
 let heldProfilers = 0
 const heldProfilersMax = 4
@@ -47,16 +47,16 @@ const held = new FinalizationRegistry(() => {
 
 /**
  * Records what V8 collects. The returned function ends that and returns whether V8 marks at this moment. Call
- * it two turns later, when `isMarking` contains what was before. With too many held profilers it only
- * returns `isMarking`.
+ * it two turns later, when `isMarking` contains what was before. If V8 is already marking, or with too many
+ * held profilers, it only returns `isMarking`.
  */
 export function recordMarking(): () => boolean {
-  if (heldProfilers >= heldProfilersMax) return isMarking
+  if (marking || heldProfilers >= heldProfilersMax) return isMarking
   const profiler = new GCProfiler()
   profiler.start()
   return () => {
     const kinds = profiler.stop().statistics.map(({ gcType }) => gcType)
-    if (kinds.length > 0) {
+    if (kinds.length > 0 || marking) {
       heldProfilers++
       held.register(profiler, undefined)
     }

@@ -5,11 +5,12 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { nextTurn } from '#base/load/yielding.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { compileContext } from '#ngsi-ld/context/context.ts'
+import { readTerms } from '#ngsi-ld/context/context-terms.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ContextFacts, ContextRow } from '#store/tables/records.ts'
 
@@ -132,7 +133,8 @@ export function createContextLibrary(
     const document = parseDocument(url, text)
     // Throws for definitions that no @context may contain. Documents it refers to are checked when it is
     // used.
-    compileContext(url, (other) => (other === url ? document : find(other)))
+    await nextTurn()
+    readTerms(url, (other) => (other === url ? document : find(other)))
     const age = ageOf(headers)
     await store(url, text, clock.now() + age)
     log.info('context.fetched', { url, bytes: body.length, ageMs: age })

@@ -5,8 +5,8 @@
 import { limits } from '#base/limits/limits.ts'
 import { nextTurn } from '#base/load/yielding.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { type Context, compileContext, contextOf, createCoreContext } from '#ngsi-ld/context/context.ts'
-import { checkTermCount, readTerms } from '#ngsi-ld/context/context-terms.ts'
+import { type Context, contextOf, createCoreContext } from '#ngsi-ld/context/context.ts'
+import { checkTermCount, type LocalTerms, readTerms } from '#ngsi-ld/context/context-terms.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import { createUnnamedContext } from '#ngsi-ld/context/platform-names.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
@@ -89,6 +89,8 @@ export function createContexts(
 ): Contexts {
   const core = createCoreContext(coreVersion, { isListed: servesPlatform })
   const compiled = new Map<string, Compiled>()
+  /** Contexts that are compiled in several turns, none from documents that have changed since. */
+  const compiling = new Map<string, Promise<Context>>()
   let compiledBytes = 0
   const evictedUses = new Map<string, { hits: number; last: number }>()
   const library = createContextLibrary(
@@ -102,6 +104,7 @@ export function createContexts(
   /** Discards what was compiled from the changed documents, and keeps their usage counts. */
   const discard = (isChanged: (url: string) => boolean): void => {
     changes++
+    compiling.clear()
     for (const [key, { urls }] of compiled) if (urls.some(isChanged)) evict(key)
   }
   const evict = (key: string): void => {
@@ -135,7 +138,9 @@ export function createContexts(
     return context
   }
 
-  const use = (key: string, found: Compiled): Context => {
+  const useIfKept = (key: string): Context | undefined => {
+    const found = compiled.get(key)
+    if (found === undefined) return undefined
     compiled.delete(key)
     compiled.set(key, found)
     const now = ports.clock.now()
@@ -156,15 +161,34 @@ export function createContexts(
 
   const resolve = (local: Json, tenant = ''): Context | Promise<Context> => {
     const key = keyOf(local, tenant)
-    const found = compiled.get(key)
-    if (found !== undefined) return use(key, found)
+    const kept = useIfKept(key)
+    if (kept !== undefined) return kept
+    const known = compiling.get(key)
+    if (known !== undefined) return known.then((context) => useIfKept(key) ?? context)
     const documentSet = documentSetOf(tenant)
+    let terms: LocalTerms | undefined
     if (key.length <= keyCharactersMax) {
-      const terms = readTerms(local, documentSet.find)
+      terms = readTerms(local, documentSet.find)
       const isShort = terms.missing.length === 0 && terms.terms.size <= termsAtOnceMax
       if (isShort) return keep(key, contextOf(local, terms, core), documentSet)
     }
-    return compileInTurns(local, documentSet, core).then((context) => keep(key, context, documentSet))
+    return compileLater(key, local, documentSet, terms)
+  }
+
+  /** Compiles in later turns; requests for the same context meanwhile share the result. */
+  const compileLater = (
+    key: string,
+    local: Json,
+    documentSet: DocumentSet,
+    terms?: LocalTerms,
+  ): Promise<Context> => {
+    const result = compileInTurns(local, documentSet, core, terms)
+      .then((context) => keep(key, context, documentSet))
+      .finally(() => {
+        if (compiling.get(key) === result) compiling.delete(key)
+      })
+    if (key.length <= keyCharactersMax) compiling.set(key, result)
+    return result
   }
 
   return Object.freeze({
@@ -173,12 +197,12 @@ export function createContexts(
     resolve,
     resolveAtOnce(local, tenant) {
       const key = keyOf(local, tenant)
-      const found = compiled.get(key)
-      if (found !== undefined) return use(key, found)
+      const kept = useIfKept(key)
+      if (kept !== undefined) return kept
       const documentSet = documentSetOf(tenant)
-      const result = compileContext(local, documentSet.find, core)
-      if (!('missing' in result)) return keep(key, result, documentSet)
-      void Promise.resolve(resolve(local, tenant)).catch(() => {})
+      const terms = readTerms(local, documentSet.find)
+      if (terms.missing.length === 0) return keep(key, contextOf(local, terms, core), documentSet)
+      if (!compiling.has(key)) compileLater(key, local, documentSet, terms).catch(() => {})
       return undefined
     },
     async check(local, tenant) {
@@ -248,14 +272,20 @@ const termsAtOnceMax = 1000
 /**
  * Reads and compiles a context, each in a turn of its own. Fetches missing documents, which may refer to
  * more; ends because a context may refer to only so many documents.
+ * @param found what was already read
  */
-async function compileInTurns(local: Json, documentSet: DocumentSet, core: Context): Promise<Context> {
+async function compileInTurns(
+  local: Json,
+  documentSet: DocumentSet,
+  core: Context,
+  found?: LocalTerms,
+): Promise<Context> {
   await nextTurn()
-  const terms = readTerms(local, documentSet.find)
+  const terms = found ?? readTerms(local, documentSet.find)
   if (terms.missing.length > 0) {
     await Promise.all(terms.missing.map(documentSet.fetch))
     return compileInTurns(local, documentSet, core)
   }
-  await nextTurn()
+  if (found === undefined) await nextTurn()
   return contextOf(local, terms, core)
 }

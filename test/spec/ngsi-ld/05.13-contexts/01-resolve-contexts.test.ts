@@ -108,9 +108,16 @@ describe('a context of many terms', () => {
     expect(context.compact('https://a.example/terms#t5000')).toBe('t5000')
   })
 
+  it('is compiled once for requests at the same time', async () => {
+    const { contexts } = await site(web({ [a]: { '@context': terms(2000) } }))
+    const results = await Promise.all(Array.from({ length: 3 }, () => contexts.resolve(a)))
+    expect(new Set(results).size).toBe(1)
+  })
+
   it('is compiled at once for a notification', async () => {
     const { contexts } = await site(web({ [a]: { '@context': terms(2000) } }))
     expect(contexts.resolveAtOnce([terms(2000)], '')?.expand('t9')).toBe('https://a.example/terms#t9')
+    expect(contexts.resolveAtOnce(a, '')).toBeUndefined()
     expect(contexts.resolveAtOnce(a, '')).toBeUndefined()
     await expect.poll(() => contexts.resolveAtOnce(a, '')?.expand('t9')).toBe('https://a.example/terms#t9')
   })
