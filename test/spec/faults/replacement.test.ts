@@ -87,6 +87,6 @@ describe('a broken sensor among its neighbours', () => {
       expect((await site.client().get(stop)).status).toBe(200)
       await vi.waitFor(async () => expect(await virtualStatus()).toBe(404), patience)
     })
-    expect(await site.state('north')).toBe('stopped')
+    await vi.waitFor(async () => expect(await site.state('north')).toBe('stopped'), patience)
   })
 })
