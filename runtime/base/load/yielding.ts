@@ -38,8 +38,8 @@ export function inUnusedTurn(task: () => void, further = furtherTurnsMax): void 
  */
 export async function nextTurn(): Promise<void> {
   await turnOver()
-  for (let ms = 0; ms < limits.markingWaitMs.value && isMarkingShortOfMemory(); ms += checkMs)
-    await sleep(checkMs)
+  const until = performance.now() + limits.markingWaitMs.value
+  while (performance.now() < until && isMarkingShortOfMemory()) await sleep(checkMs)
   await new Promise<void>((resolve) => inUnusedTurn(resolve))
 }
 

@@ -49,4 +49,7 @@ it('discards the oldest changes beyond its limit', () => {
   const long = 'form'.repeat(10)
   for (const form of [long, long]) items.of(form, 'd', render)
   expect(render).toHaveBeenCalledTimes(6)
+  // Items above the limit displace no others.
+  items.of('form', 'a', render)
+  expect(render).toHaveBeenCalledTimes(6)
 })

@@ -47,13 +47,16 @@ export function createRenderedItems(): RenderedItems {
       const cached = forms?.get(form)
       if (cached !== undefined) return cached
       const items = render()
+      const itemsSize = sizeOf(form, items)
+      // It would only displace all others.
+      if (change.length + itemsSize > limits.notificationItemsBytes.value) return items
       if (forms === undefined) {
         forms = new Map()
         byChange.set(change, forms)
         size += change.length
       }
       forms.set(form, items)
-      size += sizeOf(form, items)
+      size += itemsSize
       makeRoom()
       return items
     },
