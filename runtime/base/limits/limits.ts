@@ -60,6 +60,10 @@ export const limits = underTrial({
   documentsCachedBytes: limit(16 * 1024 * 1024, 'bytes'),
   /** Those cached while more than `memoryThriftBytes` is resident. Beyond it: evicted in the same way. */
   documentsCachedShortBytes: limit(8 * 1024 * 1024, 'bytes'),
+  /** Short documents that a search reads at once, 2 MB at most. Beyond it: the next ones. */
+  shortRowsRead: limit(128, 'documents'),
+  /** Length of a short document. Beyond it: read one by one. */
+  shortRowBytes: limit(16 * 1024, 'bytes'),
   /**
    * Entities whose search frequency is counted, one byte each, for all tenants. Beyond it: entities share
    * counters.

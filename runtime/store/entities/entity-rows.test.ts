@@ -129,6 +129,26 @@ it('ends a page by its bytes and reads none of the entities beyond it', () => {
   expect(entities.byRids([99, 5, 6])).toMatchObject({ rows: [{ id: 'urn:page:4' }], taken: 2 })
 })
 
+it('returns rows in the order of their rids, however they are read', () => {
+  const { entities, tables } = open()
+  tables.fill(
+    Array.from({ length: 6 }, (_, i) => ({
+      id: `urn:row:${i}`,
+      type: 'T',
+      note: { type: 'Property', value: 'x'.repeat(i % 3 === 1 ? 1000 : 10) },
+    })),
+  )
+  setLimit('shortRowsRead', 2)
+  setLimit('shortRowBytes', 500)
+  // Cached after the third time. 99 and 100 are deleted, and the second and the fifth are long.
+  for (let i = 0; i < 4; i++) {
+    const ridsOf = (rids: readonly number[]) => entities.byRids(rids).rows.map(({ rid }) => rid)
+    expect(ridsOf([1, 2, 3, 4, 5, 99, 6, 100])).toEqual([1, 2, 3, 4, 5, 6])
+    expect(ridsOf([2])).toEqual([2])
+  }
+  expect(entities.knownRows([1, 2, 3, 4, 5, 6])?.rows).toHaveLength(6)
+})
+
 it('replaces a cached row when it is written, and caches no row that nobody read', () => {
   const { entities, overwrite, isKnown } = open()
   const row = entities.byId('urn:e:0')!

@@ -62,10 +62,12 @@ export function createEntities(database: Database, budget = createRowBudget()) {
   const byRid = database
     .prepare<[number], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE rid = ?`)
     .raw()
-  // CROSS JOIN fixes the loop order: the few rids outside, one lookup each inside.
-  const byRids = database
-    .prepare<[string], readonly unknown[]>(
-      'SELECT d.rid, d.id, n, created, modified, sys, doc FROM json_each(?) j CROSS JOIN entity d WHERE rid = j.value',
+  // CROSS JOIN fixes the loop order: the few rids outside, one lookup each inside. SQLite knows the length of
+  // a document without reading it.
+  const shortByRids = database
+    .prepare<[string, number], readonly unknown[]>(
+      `SELECT d.rid, d.id, n, created, modified, sys, doc FROM json_each(?) j CROSS JOIN entity d
+       WHERE rid = j.value AND octet_length(doc) <= ?`,
     )
     .raw()
   const lastRid = database.prepare<[], { rid: number | null }>(
@@ -105,28 +107,24 @@ export function createEntities(database: Database, budget = createRowBudget()) {
       const values = byRid.get(rid)
       return values === undefined ? undefined : rowOf(values)
     },
-    /** Rows of the rids that fit into a page; one statement reads those neither cached nor in `read`. */
+    /** Rows of the rids that fit into a page; reads those that are neither cached nor in `read`. */
     byRids(rids: readonly number[], read: ReadonlyMap<number, EntityRow> = none): RowsWithin {
       const known = rids.map((rid) => read.get(rid) ?? recent.forSearch(rid))
       const missing = rids.filter((_, i) => known[i] === undefined)
-      if (missing.length === 0) return rowsWithin(rids, (_, i) => known[i])
-      const found = byRids.iterate(JSON.stringify(missing))
-      let next: EntityRow | undefined
-      try {
-        return rowsWithin(rids, (rid, i) => {
-          if (known[i] !== undefined) return known[i]
-          if (next === undefined) {
-            const step = found.next()
-            if (step.done !== true) next = rowOf(step.value)
-          }
-          if (next?.rid !== rid) return undefined
-          const row = recent.admit(next)
-          next = undefined
-          return row
-        })
-      } finally {
-        found.return?.()
-      }
+      let found: readonly (readonly unknown[])[] = []
+      let next = 0
+      let taken = 0
+      return rowsWithin(rids, (rid, i) => {
+        if (known[i] !== undefined) return known[i]
+        if (next % limits.shortRowsRead.value === 0) {
+          const slice = missing.slice(next, next + limits.shortRowsRead.value)
+          found = shortByRids.all(JSON.stringify(slice), limits.shortRowBytes.value)
+          taken = 0
+        }
+        next++
+        const values = found[taken]?.[0] === rid ? found[taken++] : byRid.get(rid)
+        return values === undefined ? undefined : recent.admit(rowOf(values))
+      })
     },
     /** Like `byRids`, but only if all rows are cached. */
     knownRows(rids: readonly number[]): RowsWithin | undefined {
