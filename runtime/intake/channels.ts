@@ -103,7 +103,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
   /**
    * Opens the channel of a reading whose entities exist, and caches it. Returns the channel that will observe
    * the reading. Returns undefined when the reading was written instead, because its unit or time source
-   * changed.
+   * differs: a late one to history, a newer one as the current result.
    */
   function open(stage: Stage, first: FirstReading, frame: Frame): Channel | undefined {
     const { reading } = first
@@ -113,6 +113,10 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     const result = simpleResult(first, metadata)
     const before = resultOf(draft.entity)
     const fits = before !== undefined && mayFollow(before, result)
+    if (before !== undefined && !fits && isOlder(result, before)) {
+      recordPast(stage, draft, withOthersOf(before, result))
+      return undefined
+    }
     const owner = fits ? draft : writeResult(stage, draft, before, result)
     const stream = streams.open(stage, owner, sosa.hasSimpleResult, '', sosa.resultTime)
     const channel: Channel = {
@@ -135,15 +139,17 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     before: AttributeInstance | undefined,
     result: AttributeInstance,
   ): DocumentDraft {
-    const write = (to: DocumentDraft, instance: AttributeInstance): DocumentDraft =>
-      append(stage, to, {
-        [sosa.hasSimpleResult]: instance,
-        [sosa.resultTime]: resultTime(dateTimeToMs(instance.observedAt!)!),
-      })
-    if (before === undefined) return write(draft, result)
-    const written = write(draft, withOthersOf(before, result))
-    // A late reading becomes history: each result keeps its own unit, and the newest is current again.
-    return isOlder(result, before) ? write(written, before) : written
+    return append(stage, draft, {
+      [sosa.hasSimpleResult]: before === undefined ? result : withOthersOf(before, result),
+      [sosa.resultTime]: resultTime(dateTimeToMs(result.observedAt!)!),
+    })
+  }
+
+  /** Adds a result to the history only: it has its own unit, and the current one stays. */
+  function recordPast(stage: Stage, { rid, id }: DocumentDraft, result: AttributeInstance): void {
+    const instances = [[sosa.hasSimpleResult, '', result]]
+    const record = stage.record(rid, { kind: 'temporal', id, at: stage.at, by: 'provisioning', instances })
+    streams.recorded(stage, rid, record)
   }
 
   function known(stage: Stage, id: string): KnownEntity | undefined {

@@ -194,10 +194,14 @@ it('keeps no text of the unit that a device had before', async () => {
 })
 
 it('keeps the unit of the newest reading when a frame from before a change of unit arrives late', async () => {
+  const current = `${ids.observation}?options=sysAttrs`
   await observe('temp', 20, { t: noon + 10 })
+  const written = await entity(current)
   await observe('temp', 290, { u: 'K', t: noon + 5 })
   await observe('temp', 291, { u: 'K', t: noon + 6 })
-  expect((await entity(ids.observation))[result]).toMatchObject({ value: 20, unitCode: 'CEL' })
+  // Nothing current was written, so nobody is notified.
+  expect(await entity(current)).toEqual(written)
+  expect(written[result]).toMatchObject({ value: 20, unitCode: 'CEL' })
   await observe('temp', 21, { t: noon + 20 })
   expect((await entity(ids.observation))[result]).toMatchObject({ value: 21, unitCode: 'CEL' })
   expect(new Map(await history())).toEqual(
