@@ -13,7 +13,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { urlToHttpOptions } from 'node:url'
 import { limits } from '#base/limits/limits.ts'
-import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote, refusedLoopback } from '#base/load/loopback.ts'
 import { productToken } from '#base/register/version.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -106,7 +106,7 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
       if (length > limits.deliveryBytesMax.value) {
         return failure('unsendable', `more than ${limits.deliveryBytesMax.value} bytes`)
       }
-      if (target.isForbidden) return failure('forbidden', `${target.options.hostname} is this machine`)
+      if (target.isForbidden) return failure('forbidden', refusedLoopback(`${target.options.hostname}`))
       const timeoutMs = Math.min(
         outgoing.timeoutMs ?? limits.deliveryTimeoutMs.value,
         limits.deliveryTimeoutMsMax.value,

@@ -11,7 +11,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { Socket } from 'node:net'
 import { limits } from '#base/limits/limits.ts'
-import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote, refusedLoopback } from '#base/load/loopback.ts'
 import { productToken } from '#base/register/version.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
 import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
@@ -75,7 +75,7 @@ export function createPeer(settings: PeerSettings) {
           return resolve(settings.tunnels.exchange(outgoing))
         const { hostname } = new URL(outgoing.url)
         if (!settings.allowsLoopback && isLoopback(hostname)) {
-          resolve({ failure: 'unreachable', reason: `${hostname} is this machine` })
+          resolve({ failure: 'unreachable', reason: refusedLoopback(hostname) })
           return
         }
         let request: ClientRequest | undefined

@@ -37,6 +37,10 @@ export function reachableHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
+/** Why a request to an address of this machine is refused, with the setting that would allow it. */
+export const refusedLoopback = (host: string): string =>
+  `${host} is this machine, and outbound.allowLoopback is false`
+
 /** A `lookup` for node:net and node:http that fails for names that resolve to this machine. */
 export const lookupRemote: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
@@ -44,7 +48,7 @@ export const lookupRemote: LookupFunction = (hostname, options, callback) => {
     const elsewhere = addresses.filter(({ address }) => !isLoopback(address))
     const first = elsewhere[0]
     if (first === undefined) {
-      return callback(new GatewayError('peer.loopback', `${hostname} is this machine`, { hostname }), '', 0)
+      return callback(new GatewayError('peer.loopback', refusedLoopback(hostname), { hostname }), '', 0)
     }
     if (options.all === true) callback(null, elsewhere)
     else callback(null, first.address, first.family)

@@ -200,7 +200,7 @@ function stoppedText({ data, lastVersion, folder }: StoppedStatus): string {
 const words = {
   entities: 'Entities',
   streams: 'Streams',
-  subscriptions: 'Subscriptions',
+  subscriptions: 'Subscriptions, with those of plugins',
   deliveries: 'Deliveries waiting',
   deadLetters: 'Dead letters',
   quarantined: 'Quarantined frames',

@@ -65,7 +65,11 @@ async function payloadOf(given: GivenOptions, { input }: Terminal): Promise<Uint
 function outcomeOf(frame: Frame, settings: Settings): Outcome {
   const claimant = createClaims(bridges, settings.bridges).find(frame)
   if (claimant === undefined) {
-    const problems = [{ reason: `no bridge reads the topic ${JSON.stringify(frame.topic)}` }]
+    const problems = [
+      {
+        reason: `no bridge reads the topic ${JSON.stringify(frame.topic)}; decisions of a gateway are not considered`,
+      },
+    ]
     return { bridge: undefined, readings: [], problems, entities: [] }
   }
   if (frame.payload.length > limits.frameBytesMax.value) {

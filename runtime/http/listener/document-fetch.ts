@@ -6,7 +6,7 @@
 
 import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote, refusedLoopback } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { productToken } from '#base/register/version.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
@@ -48,7 +48,7 @@ function get(
     throw unavailable(url, 'is not an http or https URL')
   }
   if (!allowLoopback && isLoopback(target.hostname)) {
-    throw new GatewayError('peer.loopback', `${target.hostname} is this machine`, { url })
+    throw new GatewayError('peer.loopback', refusedLoopback(target.hostname), { url })
   }
   const options: RequestOptions = {
     agent: false,

@@ -9,7 +9,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
 import { limits } from '#base/limits/limits.ts'
-import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote, refusedLoopback } from '#base/load/loopback.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { mqttTopicOf } from '#ngsi-ld/subscription/notification-parse.ts'
@@ -151,8 +151,7 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
       const host = url.hostname.replace(/^\[|\]$/g, '')
       const port = url.port === '' ? usual : Number(url.port)
       const origin = `${url.protocol}//${host}:${port}`
-      if (!settings.allowsLoopback && isLoopback(host))
-        return failure('forbidden', `${host} is this machine, which is not allowed`)
+      if (!settings.allowsLoopback && isLoopback(host)) return failure('forbidden', refusedLoopback(host))
       const { version } = request.mqtt
       const targetOf = (version: 4 | 5): Target => {
         return { key: `${version} ${url.username}:${url.password}@${origin}`, url, host, port, version }
