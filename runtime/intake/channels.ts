@@ -148,8 +148,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
   /** Adds a result to the history only: it has its own unit, and the current one stays. */
   function recordPast(stage: Stage, { rid, id }: DocumentDraft, result: AttributeInstance): void {
     const instances = [[sosa.hasSimpleResult, '', result]]
-    const record = stage.record(rid, { kind: 'temporal', id, at: stage.at, by: 'provisioning', instances })
-    streams.recorded(stage, rid, record)
+    streams.record(stage, rid, { kind: 'temporal', id, by: 'provisioning', instances })
   }
 
   function known(stage: Stage, id: string): KnownEntity | undefined {

@@ -80,7 +80,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     by: ChangeOrigin,
   ): void {
     const instances = unknownScopes(ports, id, given).map((instance) => ['scope', '', instance])
-    if (instances.length > 0) log(stage, rid, { kind: 'temporal', id, by, instances })
+    if (instances.length > 0) streams.record(stage, rid, { kind: 'temporal', id, by, instances })
   }
 
   /** Makes the newest instances current unless the entity has newer ones, and adds all others to the past. */
@@ -133,7 +133,8 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           observed.map((instance) => [dateTimeToMs(instance.observedAt!)!, instance.value!] as const),
         )
       }
-    if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
+    if (others.length > 0)
+      streams.record(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
   }
 
   /** Separates instances for the stream of a dataset from those for a change record. */
@@ -239,13 +240,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       one.at,
     ])
     if (rows.length === 0) return
-    log(stage, documents.find(stage, id)!.rid, { kind: 'temporal', id, by, instances: rows })
-  }
-
-  function log(stage: Stage, rid: number, body: object): number {
-    const record = stage.record(rid, { at: stage.at, instances: [], ...body })
-    streams.recorded(stage, rid, record)
-    return record.number
+    streams.record(stage, documents.find(stage, id)!.rid, { kind: 'temporal', id, by, instances: rows })
   }
 
   function existing(id: string): Lives {
@@ -271,7 +266,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         continue
       }
       removeFolded(ports.history, stage, rid)
-      const n = log(stage, rid, { kind: 'erased', id, by, name: '', dataset: '*' })
+      const n = streams.record(stage, rid, { kind: 'erased', id, by, name: '', dataset: '*' })
       stage.write('history-erased.put', rid, '', '*', n, stage.at)
       stage.closeTime()
     }
@@ -355,7 +350,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
             stage.write('chunk.erase', row.s, row.s)
             stage.write('rollup.erase', row.s)
           }
-          const n = log(stage, rid, { kind: 'erased', id, by, name, dataset })
+          const n = streams.record(stage, rid, { kind: 'erased', id, by, name, dataset })
           stage.write('history-erased.put', rid, name, dataset, n, stage.at)
           stage.closeTime()
         }

@@ -306,20 +306,8 @@ export function createDocumentDrafts(ports: DocumentsPorts) {
     const { scope } = what
     const retyped = what.isRetyped === true || undefined
     const via = times === undefined ? undefined : viaOfDeleted(times, changes)
-    const body = {
-      kind,
-      id: entity.id,
-      at: stage.at,
-      by,
-      type: entity.type,
-      instances,
-      scope,
-      retyped,
-      via,
-    }
-    const logged = stage.record(rid, body)
-    streams.recorded(stage, rid, logged)
-    return logged.number
+    const { id, type } = entity
+    return streams.record(stage, rid, { kind, id, by, type, instances, scope, retyped, via })
   }
 
   /**

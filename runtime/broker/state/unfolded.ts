@@ -25,9 +25,11 @@ export function createUnfolded() {
   }
 
   return Object.freeze({
-    /** Remembers a logged change record, once it is on disk, until it is folded. */
-    recorded(stage: Stage, rid: number, record: Recorded): void {
-      stage.published(() => remember(rid, record))
+    /** Logs a change record and returns its number. It is remembered, once it is on disk, until it is folded. */
+    record(stage: Stage, rid: number, body: object): number {
+      const logged = stage.record(rid, { at: stage.at, instances: [], ...body })
+      stage.published(() => remember(rid, logged))
+      return logged.number
     },
     remember,
     unfolded: (rid: number): readonly number[] => byEntity.get(rid)?.numbers ?? [],

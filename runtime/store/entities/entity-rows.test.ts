@@ -24,6 +24,14 @@ function open(budget = createRowBudget()) {
   return { entities, overwrite, isKnown, tables }
 }
 
+/** Entities with a text of each length. */
+const entitiesOf = (name: string, lengths: readonly number[]): Entity[] =>
+  lengths.map((length, i) => ({
+    id: `urn:${name}:${i}`,
+    type: 'T',
+    note: { type: 'Property', value: 'x'.repeat(length) },
+  }))
+
 it('evicts rows beyond the limit in the order they were cached, unless they were read since', () => {
   const { entities, overwrite, isKnown } = open()
   for (const i of [0, 1, 2]) entities.byId(`urn:e:${i}`)
@@ -111,13 +119,7 @@ it('counts two bytes for each character of a text with one beyond Latin-1', () =
 
 it('ends a page by its bytes and reads none of the entities beyond it', () => {
   const { entities, tables } = open()
-  tables.fill(
-    Array.from({ length: 6 }, (_, i) => ({
-      id: `urn:page:${i}`,
-      type: 'T',
-      note: { type: 'Property', value: 'x'.repeat(i < 2 ? 10 : 1000) },
-    })),
-  )
+  tables.fill(entitiesOf('page', [10, 10, 1000, 1000, 1000, 1000]))
   const rids = [1, 2, 3, 4, 5, 6]
   setLimit('pageBytesMax', 1500)
   for (let i = 0; i < 4; i++) {
@@ -131,13 +133,7 @@ it('ends a page by its bytes and reads none of the entities beyond it', () => {
 
 it('returns rows in the order of their rids, however they are read', () => {
   const { entities, tables } = open()
-  tables.fill(
-    Array.from({ length: 6 }, (_, i) => ({
-      id: `urn:row:${i}`,
-      type: 'T',
-      note: { type: 'Property', value: 'x'.repeat(i % 3 === 1 ? 1000 : 10) },
-    })),
-  )
+  tables.fill(entitiesOf('row', [10, 1000, 10, 10, 1000, 10]))
   setLimit('shortRowsRead', 2)
   setLimit('shortRowBytes', 500)
   // Cached after the third time. 99 and 100 are deleted, and the second and the fifth are long.
