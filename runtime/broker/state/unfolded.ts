@@ -25,7 +25,7 @@ export function createUnfolded() {
   }
 
   return Object.freeze({
-    /** Logs a change record and returns its number. It is remembered, once it is on disk, until it is folded. */
+    /** Logs a change record and returns its number. Once on disk, it is remembered until it is folded. */
     record(stage: Stage, rid: number, body: object): number {
       const logged = stage.record(rid, { at: stage.at, instances: [], ...body })
       stage.published(() => remember(rid, logged))
