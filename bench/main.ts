@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink|discovery|quality|anomalies|models|faults|orchestrator [--quick] [--minutes N]
- * [--only SCENE]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio.
+ * [--only SCENE] [--plugins none|default]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio.
  * Absolute figures of a shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and
  * exit with 1 when it grows.
  */
@@ -12,7 +12,9 @@ interface Options {
   readonly only: string | undefined
 }
 
-const benches: Readonly<Record<string, () => Promise<(options: Options) => Promise<void>>>> = {
+type Benchmark = (options: Options) => Promise<void>
+
+const benches: Readonly<Record<string, () => Promise<Benchmark>>> = {
   ingest: async () => (await import('./ingest.ts')).benchIngest,
   stages: async () => (await import('./stages.ts')).benchStages,
   http: async () => (await import('./http.ts')).benchHttp,
@@ -31,7 +33,29 @@ const benches: Readonly<Record<string, () => Promise<(options: Options) => Promi
   footprint: async () => (await import('./footprint.ts')).benchFootprint,
 }
 
-const usage = `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE]\n`
+/** Benchmarks whose goals are those of the gateway without the plugins that read every observation. */
+const base: ReadonlySet<string> = new Set([
+  'ingest',
+  'http',
+  'query',
+  'history',
+  'subscriptions',
+  'uplink',
+  'footprint',
+])
+
+/** The plugins that read every observation have goals of their own, so a benchmark of the base runs without and with them. */
+const selections = {
+  none: {
+    title: 'Without quality analyser and fault detection; the goals are set for this',
+    env: { SELVEDGE_QUALITY_ENABLED: 'false', SELVEDGE_FAULTS_ENABLED: 'false' },
+  },
+  default: { title: 'With the default plugins', env: {} },
+} as const
+type Selection = keyof typeof selections
+const selectionNames = Object.keys(selections) as readonly Selection[]
+
+const usage = `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE] [--plugins ${selectionNames.join('|')}]\n`
 const [name = '', ...flags] = process.argv.slice(2)
 
 function wrong(why: string): never {
@@ -39,7 +63,7 @@ function wrong(why: string): never {
   process.exit(64)
 }
 
-function options(): Options {
+function options(): { readonly chosen: Options; readonly plugins: readonly Selection[] } {
   try {
     const { values } = parseArgs({
       args: flags,
@@ -47,11 +71,16 @@ function options(): Options {
         quick: { type: 'boolean', default: false },
         minutes: { type: 'string', default: '30' },
         only: { type: 'string' },
+        plugins: { type: 'string' },
       },
     })
     const minutes = Number(values.minutes)
     if (!(minutes > 0)) throw new TypeError('--minutes is no number')
-    return { quick: values.quick, minutes, only: values.only }
+    const plugins = selectionNames.filter((one) => values.plugins === undefined || values.plugins === one)
+    if (plugins.length === 0) throw new TypeError(`--plugins is none of ${selectionNames.join(', ')}`)
+    if (values.plugins !== undefined && !base.has(name))
+      throw new TypeError(`${name} does not take --plugins`)
+    return { chosen: { quick: values.quick, minutes, only: values.only }, plugins }
   } catch (error) {
     return wrong(`${(error as Error).message.split('. ', 1)[0]}\n`)
   }
@@ -63,7 +92,21 @@ if ([name, ...flags].some((word) => word === '--help' || word === '-h')) {
 }
 const load = benches[name]
 if (load === undefined) wrong('')
-const chosen = options()
+const { chosen, plugins } = options()
 const run = await load()
-await run(chosen)
+if (base.has(name))
+  for (const plugin of plugins) {
+    const { title, env } = selections[plugin]
+    process.stdout.write(`\n== ${title} ==\n\n`)
+    await runWith(env, () => run(chosen))
+  }
+else await run(chosen)
 process.exit()
+
+/** Runs with further variables in the environment, which the gateways under measurement inherit. */
+async function runWith(env: Readonly<Record<string, string>>, act: () => Promise<void>): Promise<void> {
+  const before = { ...process.env }
+  Object.assign(process.env, env)
+  await act()
+  process.env = before
+}

@@ -15,9 +15,10 @@ import type { Clock } from '#base/time/clock.ts'
 import { gatewayId } from '#config/load/gateway-id.ts'
 import { type Database, openReader } from '#store/file/database.ts'
 import { formatVersion } from '#store/file/database-schema.ts'
-import { flush, place, readThrough, writeDurably } from '#store/file/durable-files.ts'
+import { flush, place, writeDurably } from '#store/file/durable-files.ts'
 import { makeFolder } from '#store/file/folder-lock.ts'
 import { countsOf, type TenantFacts, tenantFiles } from '#store/file/inspection.ts'
+import { readThrough } from './file-content.ts'
 import {
   type BackedUpFile,
   type BackedUpTenant,

@@ -6,8 +6,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Content } from '#store/file/durable-files.ts'
 import type { TenantFacts } from '#store/file/inspection.ts'
+import type { Content } from './file-content.ts'
 
 export interface BackedUpTenant extends TenantFacts, Content {
   /** Path within the backup, and within a data folder. */

@@ -11,9 +11,10 @@ import { GatewayError } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
 import { openReader } from '#store/file/database.ts'
 import { formatVersion } from '#store/file/database-schema.ts'
-import { flush, place, readThrough } from '#store/file/durable-files.ts'
+import { flush, place } from '#store/file/durable-files.ts'
 import { lockFolder } from '#store/file/folder-lock.ts'
 import type { BackupProgress } from './backup.ts'
+import { readThrough } from './file-content.ts'
 import { type BackedUpTenant, type Backup, type Manifest, readBackup } from './manifest.ts'
 
 /** The time that a restored database lacks; stored in it under the key `restored`. Times are ms. */
