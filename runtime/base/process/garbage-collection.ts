@@ -15,7 +15,7 @@ import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
-import { observeMarking, recordMarking } from './heap-marking.ts'
+import { observeCollections, recordMarking } from './heap-marking.ts'
 import { residentBytes } from './process-memory.ts'
 
 /** An event loop that is busy for at most this share of its time counts as idle. */
@@ -110,7 +110,9 @@ export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => voi
   })
   const youngTimer = setInterval(checkYoung, youngCheckMs).unref()
   const end = collectWhenQuiet(releaseMemory)
-  const endObserving = observeMarking()
+  const endObserving = observeCollections(() => {
+    discarded = 0
+  })
   return () => {
     endObserving()
     clearInterval(timer)
@@ -237,11 +239,22 @@ export function noteDiscarded(bytes: number): void {
 }
 
 /**
+ * Whether enough large texts were discarded to collect them. Below `memoryPressureBytes` V8 collects them in
+ * time by itself, at less cost.
+ */
+function isCollectionDue(): boolean {
+  if (discarded < limits.uncollectedBytes.value) return false
+  if (residentBytes() >= limits.memoryPressureBytes.value) return true
+  discarded = 0
+  return false
+}
+
+/**
  * Collects young garbage if enough large texts were discarded. V8 alone would keep 48 MB of them, and as much
  * again that was in use during its last collection.
  */
 export function collectDiscarded(): void {
-  if (discarded < limits.uncollectedBytes.value) return
+  if (!isCollectionDue()) return
   discarded = 0
   collectYoung()
 }
@@ -254,7 +267,7 @@ let collecting: Promise<void> | undefined
  * to 110 ms if the marking has just begun. The next call collects.
  */
 export async function collectDiscardedBetweenMarkings(): Promise<void> {
-  if (discarded < limits.uncollectedBytes.value) return
+  if (!isCollectionDue()) return
   collecting ??= collectBetweenMarkings().finally(() => {
     collecting = undefined
   })

@@ -9,11 +9,14 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { inNextTurn, nextTurn } from '#base/load/yielding.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { isMarking, observeMarking, recordMarking } from './heap-marking.ts'
+import { isMarking, observeCollections, recordMarking } from './heap-marking.ts'
 
 let end: () => void
+let youngCollections = 0
 beforeEach(() => {
-  end = observeMarking()
+  end = observeCollections(() => {
+    youngCollections++
+  })
 })
 afterEach(() => {
   end()
@@ -36,6 +39,14 @@ it('reports the start and the end of a marking', async () => {
   await startMarking()
   while (isMarking()) await turnOver()
   expect(isMarking()).toBe(false)
+})
+
+it('reports each collection of the young generation', async () => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as (how: Readonly<Record<string, string>>) => void
+  const before = youngCollections
+  gc({ type: 'minor', execution: 'sync' })
+  while (youngCollections === before) await turnOver()
 })
 
 it('knows from a record whether V8 marks at this moment', async () => {

@@ -15,14 +15,19 @@ import { residentBytes } from './process-memory.ts'
 
 let marking = false
 
-/** Observes the collections of this thread. Returns a function that stops it. */
-export function observeMarking(): () => void {
+/**
+ * Observes the collections of this thread. Returns a function that stops it.
+ * @param onYoungCollection Called after each collection of the young generation, up to two turns later.
+ */
+export function observeCollections(onYoungCollection: () => void): () => void {
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries() as (PerformanceEntry & {
       readonly detail: NodeGCPerformanceDetail
     })[]) {
-      if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) marking = true
-      else if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) marking = false
+      const { kind } = entry.detail
+      if (kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) marking = true
+      else if (kind === constants.NODE_PERFORMANCE_GC_MAJOR) marking = false
+      else if (kind === constants.NODE_PERFORMANCE_GC_MINOR) onYoungCollection()
     }
   })
   observer.observe({ entryTypes: ['gc'] })
