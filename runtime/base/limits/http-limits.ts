@@ -57,8 +57,8 @@ export const httpLimits = {
    */
   outflowSmallBytes: limit(16 * 1024, 'bytes'),
   /**
-   * Large texts sent, received or compared since the last collection: two to three times as much memory.
-   * Beyond it: young garbage is collected first: 1 to 3 ms.
+   * Large texts sent, received or compared since V8's last collection: two to three times as much memory.
+   * Beyond it: while much is resident, young garbage is collected first: 1 to 3 ms.
    */
   uncollectedBytes: limit(4 * 1024 * 1024, 'bytes'),
   /** A client that reads nothing of its response. Beyond it: connection closed. */
