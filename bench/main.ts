@@ -34,7 +34,7 @@ const benches: Readonly<Record<string, () => Promise<Benchmark>>> = {
 }
 
 /** Benchmarks whose goals are those of the gateway without the plugins that read every observation. */
-const base: ReadonlySet<string> = new Set([
+const baseBenches: ReadonlySet<string> = new Set([
   'ingest',
   'http',
   'query',
@@ -50,12 +50,15 @@ const selections = {
     title: 'Without quality analyser and fault detection; the goals are set for this',
     env: { SELVEDGE_QUALITY_ENABLED: 'false', SELVEDGE_FAULTS_ENABLED: 'false' },
   },
-  default: { title: 'With the default plugins', env: {} },
+  default: {
+    title: 'With the default plugins',
+    env: { SELVEDGE_QUALITY_ENABLED: 'true', SELVEDGE_FAULTS_ENABLED: 'true' },
+  },
 } as const
 type Selection = keyof typeof selections
 const selectionNames = Object.keys(selections) as readonly Selection[]
 
-const usage = `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE] [--plugins ${selectionNames.join('|')}]\n`
+const usage = `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE] [--plugins ${selectionNames.join('|')}]\n--plugins is taken by ${[...baseBenches].join(', ')}\n`
 const [name = '', ...flags] = process.argv.slice(2)
 
 function wrong(why: string): never {
@@ -77,8 +80,9 @@ function options(): { readonly chosen: Options; readonly plugins: readonly Selec
     const minutes = Number(values.minutes)
     if (!(minutes > 0)) throw new TypeError('--minutes is no number')
     const plugins = selectionNames.filter((one) => values.plugins === undefined || values.plugins === one)
-    if (plugins.length === 0) throw new TypeError(`--plugins is none of ${selectionNames.join(', ')}`)
-    if (values.plugins !== undefined && !base.has(name))
+    if (plugins.length === 0)
+      throw new TypeError(`--plugins expects ${selectionNames.join(' or ')}, got ${values.plugins}`)
+    if (values.plugins !== undefined && !baseBenches.has(name))
       throw new TypeError(`${name} does not take --plugins`)
     return { chosen: { quick: values.quick, minutes, only: values.only }, plugins }
   } catch (error) {
@@ -90,23 +94,17 @@ if ([name, ...flags].some((word) => word === '--help' || word === '-h')) {
   process.stdout.write(usage)
   process.exit(0)
 }
-const load = benches[name]
+const load = Object.hasOwn(benches, name) ? benches[name] : undefined
 if (load === undefined) wrong('')
 const { chosen, plugins } = options()
 const run = await load()
-if (base.has(name))
-  for (const plugin of plugins) {
-    const { title, env } = selections[plugin]
+if (baseBenches.has(name))
+  for (const selection of plugins) {
+    const { title, env } = selections[selection]
     process.stdout.write(`\n== ${title} ==\n\n`)
-    await runWith(env, () => run(chosen))
+    // The gateways under measurement inherit it.
+    Object.assign(process.env, env)
+    await run(chosen)
   }
 else await run(chosen)
 process.exit()
-
-/** Runs with further variables in the environment, which the gateways under measurement inherit. */
-async function runWith(env: Readonly<Record<string, string>>, act: () => Promise<void>): Promise<void> {
-  const before = { ...process.env }
-  Object.assign(process.env, env)
-  await act()
-  process.env = before
-}

@@ -53,7 +53,7 @@ export function startPinned(
 ): ChildProcess {
   const child = spawn('taskset', ['-c', String(core), ...command], {
     stdio: ['ignore', 'pipe', options.quiet === false ? 'inherit' : 'ignore'],
-    // Certificates of this machine would be read at each start, for 10 ms.
+    // Node would read the certificates named there at each start, which takes 10 ms.
     env: { ...process.env, NODE_EXTRA_CA_CERTS: undefined, ...options.env },
   })
   let rest = ''

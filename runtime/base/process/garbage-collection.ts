@@ -110,6 +110,7 @@ export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => voi
   })
   const youngTimer = setInterval(checkYoung, youngCheckMs).unref()
   const end = collectWhenQuiet(releaseMemory)
+  // The report comes late, so what was discarded in the two turns before it is no longer counted.
   const endObserving = observeCollections(() => {
     discarded = 0
   })
@@ -230,7 +231,7 @@ const collect = gc && startCollection
 /** Collects the young generation in about a millisecond; does nothing without `--expose-gc`. */
 export const collectYoung = (): void => gc?.({ type: 'minor', execution: 'sync' })
 
-/** Bytes of large texts discarded since the last collection. */
+/** Bytes of large texts discarded since V8's last collection, or since this module last decided on one. */
 let discarded = 0
 
 /** Counts large texts that are discarded, or will be by the next call of `collectDiscarded`. */
@@ -239,8 +240,8 @@ export function noteDiscarded(bytes: number): void {
 }
 
 /**
- * Whether enough large texts were discarded to collect them. Below `memoryPressureBytes` V8 collects them in
- * time by itself, at less cost.
+ * Whether enough large texts were discarded to collect them. Below `memoryPressureBytes` they are left to V8,
+ * which may keep 64 MiB of payloads outside its heap until it marks. That costs less time.
  */
 function isCollectionDue(): boolean {
   if (discarded < limits.uncollectedBytes.value) return false
@@ -250,8 +251,8 @@ function isCollectionDue(): boolean {
 }
 
 /**
- * Collects young garbage if enough large texts were discarded. V8 alone would keep 48 MB of them, and as much
- * again that was in use during its last collection.
+ * Collects young garbage if enough large texts were discarded while more than `memoryPressureBytes` is
+ * resident. V8 alone would keep 48 MB of them, and as much again that was in use during its last collection.
  */
 export function collectDiscarded(): void {
   if (!isCollectionDue()) return

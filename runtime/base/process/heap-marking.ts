@@ -17,17 +17,18 @@ let marking = false
 
 /**
  * Observes the collections of this thread. Returns a function that stops it.
- * @param onYoungCollection Called after each collection of the young generation, up to two turns later.
+ * @param onCollection Called after each collection that V8 started by itself, up to two turns later.
  */
-export function observeCollections(onYoungCollection: () => void): () => void {
+export function observeCollections(onCollection: () => void): () => void {
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries() as (PerformanceEntry & {
       readonly detail: NodeGCPerformanceDetail
     })[]) {
-      const { kind } = entry.detail
+      const { kind, flags = 0 } = entry.detail
       if (kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) marking = true
       else if (kind === constants.NODE_PERFORMANCE_GC_MAJOR) marking = false
-      else if (kind === constants.NODE_PERFORMANCE_GC_MINOR) onYoungCollection()
+      const isEnd = kind !== constants.NODE_PERFORMANCE_GC_INCREMENTAL
+      if (isEnd && (flags & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) === 0) onCollection()
     }
   })
   observer.observe({ entryTypes: ['gc'] })
