@@ -198,7 +198,8 @@ export function createPressureCheck(ports: PressureCheckPorts): () => void {
 
 /** Measured before anything is opened, so that garbage of the start counts as excess. */
 const atStart = residentBytes()
-const { gc } = globalThis as { readonly gc?: (how: Readonly<Record<string, string>>) => void }
+/** Node's `gc`; undefined without `--expose-gc`. */
+const exposed = globalThis as { readonly gc?: (how: Readonly<Record<string, string>>) => void }
 
 /** V8 starts a collection if it holds 64 MiB more outside its heap than after the last one. */
 const startBytes = 66 * 1024 * 1024
@@ -226,10 +227,10 @@ function startCollection(): void {
     setThrift(residentBytes() >= limits.memoryThriftBytes.value)
   }
 }
-const collect = gc && startCollection
+const collect = exposed.gc && startCollection
 
 /** Collects the young generation in about a millisecond; does nothing without `--expose-gc`. */
-export const collectYoung = (): void => gc?.({ type: 'minor', execution: 'sync' })
+export const collectYoung = (): void => exposed.gc?.({ type: 'minor', execution: 'sync' })
 
 /** Bytes of large texts discarded since V8's last collection, or since this module last decided on one. */
 let discarded = 0
