@@ -137,11 +137,13 @@ describe('thousands of gaps', () => {
   function eachOnce(gaps: readonly GapView[], reason: string): void {
     expect(new Set(gaps.map(({ gapOf }) => gapOf)).size).toBe(count)
     // Both values of an entity may be in one span, or in two.
-    const keys = new Set(gaps.map(({ gapOf, gapFrom }) => `${gapOf} ${gapFrom['@value']}`))
-    expect(gaps).toHaveLength(keys.size)
+    const byStart = Map.groupBy(gaps, ({ gapOf, gapFrom }) => `${gapOf} ${gapFrom['@value']}`)
+    expect([...byStart.values()].filter(({ length }) => length > 1).slice(0, 2)).toEqual([])
     expect(new Set(gaps.map((gap) => gap.reason))).toEqual(new Set([reason]))
-    const lost = gaps.reduce((sum, gap) => sum + (gap.lost ?? gap.lostAtMost ?? 0), 0)
-    expect(lost).toBe(count * perEntity)
+    const lostIn = (some: readonly GapView[]): number =>
+      some.reduce((sum, gap) => sum + (gap.lost ?? gap.lostAtMost ?? 0), 0)
+    const byEntity = [...Map.groupBy(gaps, ({ gapOf }) => gapOf).values()]
+    expect(byEntity.filter((some) => lostIn(some) !== perEntity).slice(0, 2)).toEqual([])
   }
 
   it('of a budget are reported once, through a failing centre and a crash', async () => {
