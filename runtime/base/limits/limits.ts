@@ -43,8 +43,8 @@ export const limits = underTrial({
    */
   batchSlicesMax: limit(2, 'slices'),
   /**
-   * Items of a batch share one commit time; followers of the log re-read this far back. Beyond it: later
-   * items get a new commit time.
+   * Items of a batch share one commit time; followers re-read this far back if the log no longer reaches
+   * back. Beyond it: later items get a new commit time.
    */
   batchOneTimeMs: limit(4000, 'ms'),
   /** Memory of a small board. Beyond it: QoS 0 dropped, QoS 1 waits, HTTP 503. */

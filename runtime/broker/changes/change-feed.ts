@@ -234,9 +234,13 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     },
     /** A commit time (ms) that no row behind this position precedes. */
     since({ n, at }: LogPosition): number {
-      if (n < ports.door.status().datedUpTo) return Math.max(0, at - limits.batchOneTimeMs.value)
       const next = records.logNext(n)
-      return next?.n === n + 1 ? next.at : at
+      const isReached = next?.n === n + 1
+      if (n >= ports.door.status().datedUpTo) return isReached ? next.at : at
+      // A batch may bear a time that long before its group. So what follows a row that much later is later, too.
+      const earlierMs = limits.batchOneTimeMs.value
+      if (isReached) return records.logEarliest(n, next.at + earlierMs) ?? next.at
+      return Math.max(0, at - earlierMs)
     },
     /** Rows after a number, in order; undefined if the log does not reach back that far. */
     after(n: number, limit: number): readonly Followed[] | undefined {

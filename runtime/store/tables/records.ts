@@ -103,6 +103,13 @@ export function createRecords(database: Database) {
   const logNext = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, via FROM log WHERE n > ? ORDER BY n LIMIT 1',
   )
+  // Rows of a change have the time of their group; the change has its own, which may be earlier.
+  const logEarliest = database
+    .prepare<[number, number, number], number | null>(
+      `SELECT min(CASE kind % ${unsettled} WHEN 1 THEN at ELSE body ->> '$.at' END) FROM log WHERE n > ?
+     AND n <= coalesce((SELECT n FROM log WHERE n > ? AND at > ? ORDER BY n LIMIT 1), ${Number.MAX_SAFE_INTEGER})`,
+    )
+    .pluck()
   const logUnsettled = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, via FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
   )
@@ -139,6 +146,8 @@ export function createRecords(database: Database) {
     logAt: (n: number) => logAt.get(n),
     /** The first row after a number. */
     logNext: (n: number) => logNext.get(n),
+    /** The earliest commit time (ms) after a row, up to the first row with a time later than `until`. */
+    logEarliest: (n: number, until: number): number | undefined => logEarliest.get(n, n, until) ?? undefined,
     /** The first rows with times from a clock that was not set. */
     logUnsettled: (limit: number) => logUnsettled.all(limit),
     unsettledCount: () => unsettledCount.get()!.count,
