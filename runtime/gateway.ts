@@ -8,6 +8,7 @@
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import { createOutflow } from '#base/process/outflow.ts'
 import { watchProcess } from '#base/process/process-metrics.ts'
+import { keepTicksFast } from '#base/process/tick-objects.ts'
 import { createMetrics } from '#base/register/metrics.ts'
 import { reportClock } from '#base/time/clock-report.ts'
 import { openBroker } from '#broker/open-broker.ts'
@@ -50,6 +51,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   await using opened = new AsyncDisposableStack()
   const metrics = createMetrics()
   watchProcess(metrics)
+  void keepTicksFast()
   reportClock(clock, { log, metrics })
   const outflow = opened.adopt(createOutflow({ clock, log, metrics }), ({ close }) => close())
   const alias = viaAliases(settings.data)

@@ -1,0 +1,8 @@
+import { expect, it } from 'vitest'
+import { keepTicksFast } from './tick-objects.ts'
+
+it('keeps the object that Node creates for a tick, the same one for the life of the process', async () => {
+  const kept = await keepTicksFast()
+  expect(Object.keys(kept)).toEqual(['callback', 'args'])
+  expect(await keepTicksFast()).toBe(kept)
+})
