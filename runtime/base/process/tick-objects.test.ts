@@ -1,3 +1,4 @@
+/** Node must still hand out the object of a tick: otherwise nothing keeps its hidden class. */
 import { expect, it } from 'vitest'
 import { keepTicksFast } from './tick-objects.ts'
 

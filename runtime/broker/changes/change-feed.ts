@@ -237,7 +237,8 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
       const next = records.logNext(n)
       const isReached = next?.n === n + 1
       if (n >= ports.door.status().datedUpTo) return isReached ? next.at : at
-      // A batch may bear a time that long before its group. So what follows a row that much later is later, too.
+      // Items of a batch may be that much earlier than their group, so the search ends at a row that much
+      // later than the first.
       const earlierMs = limits.batchOneTimeMs.value
       if (isReached) return records.logEarliest(n, next.at + earlierMs) ?? next.at
       return Math.max(0, at - earlierMs)
