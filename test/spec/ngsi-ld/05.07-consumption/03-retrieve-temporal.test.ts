@@ -144,7 +144,7 @@ it('shall outlive the entity', async () => {
   }
   expect(evolution.speed[0]).toMatchObject({ value: 1, observedAt: at(0) })
   expect(evolution).toMatchObject({ createdAt })
-  expect(evolution.deletedAt >= createdAt).toBe(true)
+  expect(Date.parse(evolution.deletedAt)).toBeGreaterThanOrEqual(Date.parse(createdAt))
   const plain = (await gateway.get(`/ngsi-ld/v1/temporal/entities/${gone}`)).json()
   expect(plain).toMatchObject({ deletedAt: evolution.deletedAt })
   expect(plain).not.toHaveProperty('createdAt')
