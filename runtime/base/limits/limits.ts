@@ -43,10 +43,15 @@ export const limits = underTrial({
    */
   batchSlicesMax: limit(2, 'slices'),
   /**
-   * Items of a batch share one commit time; followers re-read this far back if the log no longer reaches
-   * back. Beyond it: later items get a new commit time.
+   * Items of a batch share one commit time; followers re-read this far back if the log cannot be searched.
+   * Beyond it: later items get a new commit time.
    */
   batchOneTimeMs: limit(4000, 'ms'),
+  /**
+   * Rows of the log that are searched in one turn for the earliest time behind a position. Beyond it: as if
+   * the log did not reach back.
+   */
+  batchSearchRowsMax: limit(1000, 'rows'),
   /** Memory of a small board. Beyond it: QoS 0 dropped, QoS 1 waits, HTTP 503. */
   queueBytesMax: limit(32 * 1024 * 1024, 'bytes'),
   /** Keeps event-loop delay low after large commits. Beyond it: the next turn. */

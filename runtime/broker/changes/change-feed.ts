@@ -236,11 +236,15 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     since({ n, at }: LogPosition): number {
       const next = records.logNext(n)
       const isReached = next?.n === n + 1
-      if (n >= ports.door.status().datedUpTo) return isReached ? next.at : at
-      // Items of a batch may be that much earlier than their group, so the search ends at a row that much
-      // later than the first.
+      const { datedUpTo, number } = ports.door.status()
+      if (n >= datedUpTo) return isReached ? next.at : at
       const earlierMs = limits.batchOneTimeMs.value
-      if (isReached) return records.logEarliest(n, next.at + earlierMs) ?? next.at
+      if (isReached) {
+        const last = n + limits.batchSearchRowsMax.value
+        const { earliest, latest } = records.logTimes(n, last)
+        // Items of a batch are at most that much earlier than their group: no later row precedes these.
+        if (number <= last || latest > next.at + earlierMs) return earliest
+      }
       return Math.max(0, at - earlierMs)
     },
     /** Rows after a number, in order; undefined if the log does not reach back that far. */

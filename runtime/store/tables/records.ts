@@ -104,12 +104,10 @@ export function createRecords(database: Database) {
     'SELECT n, at, kind, rid, body, via FROM log WHERE n > ? ORDER BY n LIMIT 1',
   )
   // Rows of a change have the time of their group; the change has its own, which may be earlier.
-  const logEarliest = database
-    .prepare<[number, number, number], number | null>(
-      `SELECT min(CASE kind % ${unsettled} WHEN 1 THEN at ELSE body ->> '$.at' END) FROM log WHERE n > ?
-     AND n <= coalesce((SELECT n FROM log WHERE n > ? AND at > ? ORDER BY n LIMIT 1), ${Number.MAX_SAFE_INTEGER})`,
-    )
-    .pluck()
+  const logTimes = database.prepare<[number, number], { earliest: number; latest: number }>(
+    `SELECT min(CASE kind % ${unsettled} WHEN 1 THEN at ELSE body ->> '$.at' END) AS earliest, max(at) AS latest
+     FROM log WHERE n > ? AND n <= ?`,
+  )
   const logUnsettled = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, via FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
   )
@@ -146,8 +144,8 @@ export function createRecords(database: Database) {
     logAt: (n: number) => logAt.get(n),
     /** The first row after a number. */
     logNext: (n: number) => logNext.get(n),
-    /** The earliest commit time (ms) after a row, up to the first row with a time later than `until`. */
-    logEarliest: (n: number, until: number): number | undefined => logEarliest.get(n, n, until) ?? undefined,
+    /** The earliest commit time and the latest time of a group (ms) of the rows after `n` up to `last`. */
+    logTimes: (n: number, last: number) => logTimes.get(n, last)!,
     /** The first rows with times from a clock that was not set. */
     logUnsettled: (limit: number) => logUnsettled.all(limit),
     unsettledCount: () => unsettledCount.get()!.count,

@@ -176,6 +176,9 @@ describe('a batch', () => {
     const earliestAfter = rows.slice(0, -1).map((_, i) => Math.min(...changeTimes.slice(i + 1)))
     expect(earliestAfter).not.toEqual(rows.slice(1).map(({ at }) => at))
     expect(rows.slice(0, -1).map((row) => following.since(row))).toEqual(earliestAfter)
+    setLimit('batchSearchRowsMax', 1)
+    const tooLate = rows.slice(0, -1).filter((row, i) => following.since(row) > earliestAfter[i]!)
+    expect(tooLate).toEqual([])
     expect(following.position().at).toBeGreaterThanOrEqual(Math.max(...rows.map(({ at }) => at)))
     // After commits with one time each, no earlier time is searched.
     await open.broker.append(
