@@ -53,7 +53,12 @@ export const diskLimits = {
    * This or the reserve, whichever is larger: below it, backups, snapshots and history are deleted. Beyond
    * it: with no room left, writes are rejected.
    */
-  diskLowBytes: limit(1024 * 1024, 'bytes'),
+  diskLowBytes: limit(4 * 1024 * 1024, 'bytes'),
+  /**
+   * Fits the largest entity, which is written to the log and as a document, and the upkeep that follows.
+   * Beyond it: writes are rejected until history is deleted.
+   */
+  diskKeptBytes: limit(3 * 1024 * 1024, 'bytes'),
   /** A disk near its limit changes state often. Beyond it: not logged. */
   diskLogMs: limit(10_000, 'ms'),
   /**

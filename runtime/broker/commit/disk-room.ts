@@ -54,6 +54,11 @@ export interface DiskRoom {
   shortBytes(ownBytes: number): number
   /** Size at which a write-ahead log is checkpointed; 0 means at once, and the log is truncated. */
   walBytesMax(): number
+  /**
+   * Bytes that a write leaves on the disk when its file grows, and twice as many together with the free pages
+   * of the file. Upkeep and deletions need them to free space.
+   */
+  readonly keptBytes: number
   /** Reports that a write failed because the disk is full. */
   refused(): void
   /** Warnings for the operator. */
@@ -99,7 +104,8 @@ export function createDiskRoom(
       Math.max(freeBytes / limits.walRoomShare.value, limits.groupBytesMax.value),
     )
     // Logs of idle tenants do not grow; space for the log that will grow most is enough for all.
-    const walGrowth = walBytes - Math.min(walBytes, ...extents.map((extent) => extent.walBytes))
+    const walCeiling = state === 'ample' ? walBytes : limits.shortGroupBytes.value
+    const walGrowth = walCeiling - Math.min(walCeiling, ...extents.map((extent) => extent.walBytes))
     const onDisk = freeBytes - growth - walGrowth
     const inQuota = quotaBytes === undefined ? Number.POSITIVE_INFINITY : quotaBytes - usedBytes - growth
     const heldBack = reserve.isHeld() ? 0 : reserve.bytes
@@ -195,6 +201,7 @@ export function createDiskRoom(
       const share = ownBytes / Math.max(ownBytes, usedBytes, 1)
       return Math.ceil(shortfall * share)
     },
+    keptBytes: limits.diskKeptBytes.value,
     walBytesMax: () => (state === 'ample' ? walBytes : 0),
     refused() {
       if (isRefused) return

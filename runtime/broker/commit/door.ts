@@ -67,7 +67,7 @@ export interface DoorPorts extends Instruments {
   /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
   readonly upkeep: (group: Group) => void
   /** Without it, disk space is never checked. */
-  readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'walBytesMax' | 'refused'> | undefined
+  readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'walBytesMax' | 'keptBytes' | 'refused'> | undefined
   /** Called when a group failed because the database is damaged. */
   readonly onDamage: (error: GatewayError) => void
 }
@@ -229,9 +229,15 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     }
     failpoint('door:before-send')
     const sentAt = now()
+    const keptBytes = isSparing(decided) ? 0 : (room?.keptBytes ?? 0)
     try {
       ports.writer.write(
-        { tenant: ports.tenant, walBytesMax: room?.walBytesMax() ?? walBytesMax, ...group.message() },
+        {
+          tenant: ports.tenant,
+          walBytesMax: room?.walBytesMax() ?? walBytesMax,
+          keptBytes,
+          ...group.message(),
+        },
         (error, outcome) => {
           if (error !== undefined) {
             failed(decided, error)
@@ -257,7 +263,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
    * Handles a group that failed without a trace. On a full disk its works are refused. Otherwise they are
    * decided again one by one and without upkeep, because any of them may have failed the others.
    */
-  function failed({ group, works, refused, hasUpkeep }: Decided, error: GatewayError): void {
+  function failed(decided: Decided, error: GatewayError): void {
+    const { group, works, refused, hasUpkeep } = decided
     undo(group)
     const isFull = error.code === 'store.full'
     const isUnwritable = error.code === 'store.unwritable'
@@ -267,8 +274,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     diskFails = isUnwritable
     if (isFull) room?.refused()
     if (error.code === 'store.corrupt') ports.onDamage(error)
-    // On a full disk, upkeep is what frees space, so it pauses only briefly.
-    if (hasUpkeep) upkeepPausedUntil = now() + (isFull ? upkeepSoonMs : upkeepPauseMs)
+    if (hasUpkeep) upkeepPausedUntil = now() + (isFull ? pauseWhenFull(decided) : upkeepPauseMs)
     if (!isFull && !isUnwritable && (works.length > 1 || hasUpkeep)) {
       log.warn('store.commit-failed', { error: error.message, works: works.length, upkeep: hasUpkeep })
       retries.value++
@@ -368,6 +374,13 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     },
   } satisfies Door)
 }
+
+/** On a full disk, upkeep is what frees space: it pauses only briefly, and not if it was with other works. */
+const pauseWhenFull = (decided: Decided): number => (isSparing(decided) ? upkeepSoonMs : 0)
+
+/** Whether a group holds only upkeep and works that are allowed on a full disk. */
+const isSparing = ({ works, refused }: Decided): boolean =>
+  works.every((work) => work.isSparing === true || refused.has(work))
 
 /** Records times and numbers of a committed group. Rows from before the start may have any earlier time. */
 function noteCommit(onDisk: { number: number; at: number; datedUpTo: number }, group: Group): void {

@@ -51,6 +51,8 @@ const scanEveryMs = 1000
 const leastFolded = 64
 /** Interval at which the log's bounds are checked, ms. */
 const trimEveryMs = 30_000
+/** Smallest share of its budgets: one item of each kind. */
+const shareMin = 2 ** -10
 
 export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   const { live, streams, records, metrics } = ports
@@ -61,7 +63,9 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   const due = new Set<LiveStream>()
   let scanAt = 0
   let trimAt = now() + trimEveryMs
-  let shrinkAt = 0
+  let shrunkAt = 0
+  /** Share of its budgets that upkeep uses: halved after a group that did not fit the disk. */
+  let share = 1
   /** Size of the log when it was last shrunk. */
   let shrunkBytes = 0
   let replayFrom = 0
@@ -73,11 +77,13 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   let agedNumber = 0
 
   const isShort = (): boolean => ports.room?.isShort() ?? false
-  const mayShrink = (): boolean =>
-    isShort() && (now() >= shrinkAt || logBytes - shrunkBytes >= limits.shortGroupBytes.value / 4)
-  const writebackMs = (): number => (isShort() ? limits.shortTailMs.value : settings.writebackMs)
-  /** When disk space is short, tails and log become history early, because only history can be deleted. */
-  const tailAgeMs = (): number => (isShort() ? limits.shortTailMs.value : limits.tailAgeMs.value)
+  /** When disk space is short, the log becomes history early, because only history can be deleted. */
+  function mayShrink(): boolean {
+    if (!isShort()) return false
+    if (keptLogBytes() <= limits.shortGroupBytes.value) return now() >= shrunkAt + limits.shortTailMs.value
+    const isGrown = logBytes - shrunkBytes >= limits.shortGroupBytes.value / 4
+    return isGrown || now() >= shrunkAt + limits.shrinkEveryMs.value
+  }
 
   /** Adds upkeep that is due to a group about to be sent. */
   function attach(group: Group): void {
@@ -86,19 +92,34 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     })
     // Rows that wait for time corrections stay in the log and in memory.
     if (!ports.unsettled.attach(group)) {
+      if (isShort()) fitDisk(group)
+      const shrinks = mayShrink()
+      const upTo = shrinks ? shrinkTo() : 0
       findDue()
       foldStreams(group)
-      if (!isShort() || mayShrink()) foldEntities(group)
-      writeBack(group)
-      if (mayShrink()) shrink(group)
+      if (isShort()) foldEntitiesUpTo(upTo, group)
+      else foldEntities(group)
+      writeBack(upTo, group)
+      if (shrinks) shrink(group)
       else if (now() >= trimAt) trim(group)
       ports.expiry.attach(group)
     }
     ports.retention.attach(group, keptLogBytes())
   }
 
+  function fitDisk({ stage }: Group): void {
+    stage.undone(() => {
+      share = Math.max(share / 2, shareMin)
+    })
+    stage.published(() => {
+      share = Math.min(1, share * 2)
+    })
+  }
+
+  const budget = (most: number): number => Math.ceil(most * share)
+
   function foldStreams(group: Group): void {
-    let room: number = limits.foldedPerGroup.value
+    let room = budget(limits.foldedPerGroup.value)
     for (const stream of due) {
       if (room <= 0) break
       room -= Math.max(stream.tail.committed, leastFolded)
@@ -120,7 +141,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   function findDue(): void {
     if (now() < scanAt) return
     scanAt = now() + scanEveryMs
-    const oldest = now() - tailAgeMs()
+    const oldest = now() - limits.tailAgeMs.value
     // If all tails together are too large, tails above the average size are folded.
     const isCrowded = live.tailBytes() > limits.tailBytesMax.value
     const large = isCrowded ? live.tailBytes() / live.streamCount() : limits.chunkBytesMax.value
@@ -136,27 +157,42 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   function foldEntities(group: Group): void {
     const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
     let room: number = limits.writebacksPerGroup.value
-    // Folded records are on disk twice until the log is trimmed.
-    let bytes = isShort() ? limits.shortGroupBytes.value * 2 : limits.groupBytesMax.value
+    let bytes: number = limits.groupBytesMax.value
     for (const [rid, { numbers, bytes: size }] of streams.unfoldedEntities()) {
       // The map is in order of first records, so the first recent one ends the search.
       if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
-      // Folds only the share of the records that fits the group.
-      const share = Math.min(1, bytes / size)
-      const folded = numbers.slice(0, Math.ceil(numbers.length * share))
-      bytes -= size * share
-      group.foldEntity({ rid, numbers: folded })
-      group.stage.published(() => streams.forget(rid, folded.length))
+      // Folds only the records that fit the group.
+      const fitting = Math.min(1, bytes / size)
+      const folded = numbers.slice(0, Math.ceil(numbers.length * fitting))
+      bytes -= size * fitting
+      foldEntity(group, rid, folded)
     }
   }
 
-  function writeBack(group: Group): void {
-    const oldest = now() - writebackMs()
+  function foldEntity(group: Group, rid: number, numbers: readonly number[]): void {
+    group.foldEntity({ rid, numbers })
+    group.stage.published(() => streams.forget(rid, numbers.length))
+  }
+
+  /** Folds the records up to a number, so that no record of any entity keeps these rows in the log. */
+  function foldEntitiesUpTo(upTo: number, group: Group): void {
+    for (const [rid, { numbers }] of streams.unfoldedEntities()) {
+      const recent = numbers.findIndex((number) => number > upTo)
+      if (recent !== 0) foldEntity(group, rid, recent < 0 ? numbers.slice() : numbers.slice(0, recent))
+    }
+  }
+
+  /** Writes back what has been dirty for long, or is dirty since a row up to a number. */
+  function writeBack(upTo: number, group: Group): void {
+    const oldest = now() - settings.writebackMs
+    const most = budget(limits.writebacksPerGroup.value)
+    const isUnwritten = ({ dirtyAt, number }: LiveStream): boolean => dirtyAt >= 0 && number <= upTo
     const late: LiveEntity[] = []
     for (const entity of live.dirtyEntities()) {
+      const isLate = entity.dirtySince! <= oldest
       // The set is in the order in which entities became dirty.
-      if (entity.dirtySince! > oldest || late.length >= limits.writebacksPerGroup.value) break
-      late.push(entity)
+      if (late.length >= most || (!isLate && upTo === 0)) break
+      if (isLate || entity.streams.some(isUnwritten)) late.push(entity)
     }
     const written = late.filter(({ rid }) => ports.documents().writeBack(group.stage, rid)).length
     writebacks.value += written
@@ -169,7 +205,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     const bytesAfter = (mark: Mark): number => logBytes - mark.bytes
     marks.push({ at: now(), number: lastNumber(group), bytes: logBytes })
     const aged = marks.findLast(
-      (mark) => mark.at < now() - tailAgeMs() || bytesAfter(mark) > limits.logBytesMax.value / 2,
+      (mark) => mark.at < now() - limits.tailAgeMs.value || bytesAfter(mark) > limits.logBytesMax.value / 2,
     )
     agedNumber = Math.max(agedNumber, aged?.number ?? 0)
 
@@ -187,11 +223,24 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     })
   }
 
-  /** When disk space is short, turns the whole log into deletable history, and trims the log at once. */
+  /**
+   * The number up to which rows of the log, of all entities, become history in this group. There are few,
+   * since they are on disk twice until the next group.
+   */
+  function shrinkTo(): number {
+    const rows = budget(limits.foldedPerGroup.value)
+    const upTo = records.logNumberWithin(budget(limits.shortGroupBytes.value * 2), rows)
+    for (const stream of live.streams()) {
+      const { firstNumber } = stream.tail
+      if (firstNumber > 0 && firstNumber <= upTo) due.add(stream)
+    }
+    return upTo
+  }
+
+  /** Trims the log at once up to where its rows are history. */
   function shrink(group: Group): void {
-    shrinkAt = now() + limits.shrinkEveryMs.value
+    shrunkAt = now()
     shrunkBytes = logBytes
-    agedNumber = lastNumber(group)
     const settled = settle(group)
     group.stage.write('log.trim', settled)
     group.stage.published(() => {
@@ -234,12 +283,13 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     /** True when a group should be started for upkeep alone. */
     isDue(): boolean {
       if (ports.unsettled.count() > 0) return ports.unsettled.isDue()
-      if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
+      const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
+      if (due.size > 0 || (isCrowded && !isShort())) return true
       if (ports.expiry.isDue() || mayShrink()) return true
       if (live.tailCount() > 0) findDue()
       if (due.size > 0 || ports.retention.isDue(keptLogBytes())) return true
       const first = live.dirtyEntities().values().next()
-      return !first.done && first.value.dirtySince! <= now() - writebackMs()
+      return !first.done && first.value.dirtySince! <= now() - settings.writebackMs
     },
   })
 }

@@ -15,8 +15,11 @@ export const walFrameBytes = 4120
 export interface CopyBack {
   /** Call before a transaction begins. */
   begin(): void
-  /** Call before a commit: true when the database file has room for the pages of this commit. */
-  hasRoom(): boolean
+  /**
+   * Call before a commit: true when the database file has room for the pages of this commit. If the file
+   * grows, `keptBytes` remain on the disk; twice as many remain in any case, with the free pages of the file.
+   */
+  hasRoom(keptBytes: number): boolean
   /** Call after a commit: checkpoints when the WAL exceeds its limit. A limit of 0 also truncates the WAL. */
   after(walBytesMax: number): void
   /** Checkpoints and truncates the WAL as far as readers allow. Returns true when that freed disk space. */
@@ -25,6 +28,7 @@ export interface CopyBack {
 
 export function createCopyBack(database: Database, file: string, onCopied: () => void): CopyBack {
   const pageCount = database.prepare('PRAGMA page_count').pluck()
+  const freePages = database.prepare('PRAGMA freelist_count').pluck()
   const pageBytes = database.pragma('page_size', { simple: true }) as number
   const wait = database.pragma('busy_timeout', { simple: true }) as number
   const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
@@ -61,14 +65,15 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
     begin() {
       bytesBefore = wholeBytes()
     },
-    hasRoom() {
-      const whole = wholeBytes()
-      const grown = whole - bytesBefore
-      if (grown <= 0) return true
+    hasRoom(keptBytes) {
+      const grown = Math.max(0, wholeBytes() - bytesBefore)
+      if (grown === 0 && keptBytes === 0) return true
       const ungrown = Math.max(0, bytesBefore - sizeOf(file))
       const { bavail, bsize } = statfsSync(dirname(file))
       // New pages take space twice: in the WAL and in the database file.
-      return bavail * bsize >= ungrown + 2 * grown
+      const left = bavail * bsize - ungrown - 2 * grown
+      if (grown > 0 && left < keptBytes) return false
+      return keptBytes === 0 || left + (freePages.get() as number) * pageBytes >= 2 * keptBytes
     },
     after(walBytesMax) {
       if (walBytesMax === 0) {

@@ -108,6 +108,11 @@ export function createRecords(database: Database) {
     `SELECT min(CASE kind % ${unsettled} WHEN 1 THEN at ELSE body ->> '$.at' END) AS earliest, max(at) AS latest
      FROM log WHERE n > ? AND n <= ?`,
   )
+  const logSizes = database
+    .prepare<[number], [n: number, bytes: number]>(
+      'SELECT n, length(body) FROM log WHERE n > 0 ORDER BY n LIMIT ?',
+    )
+    .raw()
   const logUnsettled = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, via FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
   )
@@ -146,6 +151,17 @@ export function createRecords(database: Database) {
     logNext: (n: number) => logNext.get(n),
     /** The earliest commit time and the latest time of a group (ms) of the rows after `n` up to `last`. */
     logTimes: (n: number, last: number) => logTimes.get(n, last)!,
+    /** Number of the last of the first `rows` rows that have so many bytes together; at least of one row. */
+    logNumberWithin(bytes: number, rows: number): number {
+      let within = 0
+      let sum = 0
+      for (const [n, size] of logSizes.iterate(rows)) {
+        sum += size
+        if (within > 0 && sum > bytes) break
+        within = n
+      }
+      return within
+    },
     /** The first rows with times from a clock that was not set. */
     logUnsettled: (limit: number) => logUnsettled.all(limit),
     unsettledCount: () => unsettledCount.get()!.count,

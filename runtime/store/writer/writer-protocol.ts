@@ -26,6 +26,8 @@ export interface GroupMessage {
    * WAL size in bytes at which it is checkpointed; 0 when disk space is short, so that it is also truncated.
    */
   readonly walBytesMax: number
+  /** Bytes of disk space that the group leaves; 0 for groups of upkeep and deletions alone. */
+  readonly keptBytes: number
   readonly rows: readonly WriteRow[]
   readonly blobs: readonly BlobMessage[]
   readonly streamFolds: readonly StreamFold[]

@@ -125,7 +125,7 @@ function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly ki
     }
     for (const fold of group.streamFolds) chunks += foldStream(fold, tenant.history, tenant.run)
     for (const fold of group.entityFolds) foldEntity(fold, tenant.history, tenant.run)
-    if (!tenant.copyBack.hasRoom()) {
+    if (!tenant.copyBack.hasRoom(group.keptBytes)) {
       tenant.rollback()
       return failure(group.tenant, {
         code: 'SQLITE_FULL',

@@ -143,6 +143,27 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     expect(texts.left + texts.lost).toBe(patched + creations)
   })
 
+  it('also when large values come from several clients at once: room for upkeep is always left', async () => {
+    const disk = openDisk(24)
+    const { client } = await start(disk.folder)
+    const ids = ['a', 'b', 'c', 'd']
+    for (const id of ids) expect(await create(client, id)).toBe(201)
+    let bytes = 0
+    const write = async (id: string, size: number): Promise<void> => {
+      const text = { type: 'Property', value: randomBytes((size * 3) / 4).toString('base64') }
+      const { status } = await client.send('PATCH', `${path}/urn:ngsi-ld:Note:${id}/attrs`, { text })
+      expect(status).toBe(204)
+      bytes += size
+    }
+    const writeAll = async (id: string): Promise<void> => {
+      for (let i = 0; bytes < 40e6; i++) {
+        const size = 100_000 + ((i * 7) % 5) * 150_000
+        await vi.waitFor(() => write(id, size), within)
+      }
+    }
+    await Promise.all(ids.map(writeAll))
+  })
+
   it('takes nothing more when nothing is left to give up, lets delete, and recovers with its reserve', async () => {
     const disk = openDisk(24)
     const { gateway, client } = await start(disk.folder)

@@ -31,7 +31,9 @@ const walBytesMax = limits.walPagesMax.value * walFrameBytes
 const nothingElse = { blobs: [], streamFolds: [], entityFolds: [] }
 const write = (rows: readonly WriteRow[], tenant = 'a'): Promise<string> =>
   new Promise((resolve) => {
-    writer.write({ tenant, walBytesMax, rows, ...nothingElse }, (error) => resolve(error?.code ?? 'written'))
+    writer.write({ tenant, walBytesMax, keptBytes: 0, rows, ...nothingElse }, (error) =>
+      resolve(error?.code ?? 'written'),
+    )
   })
 
 it('reports a group as written when another connection can read it', async () => {
@@ -93,7 +95,7 @@ it('keeps the WAL small under changing readers', async () => {
 })
 
 it('reports its death', async () => {
-  writer.write({ tenant: 'nobody', walBytesMax, rows: [], ...nothingElse }, () => undefined)
+  writer.write({ tenant: 'nobody', walBytesMax, keptBytes: 0, rows: [], ...nothingElse }, () => undefined)
   await expect.poll(() => deaths.length).toBeGreaterThan(0)
   expect(String(deaths[0])).toContain('an open tenant')
 })
