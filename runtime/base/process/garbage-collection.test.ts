@@ -4,7 +4,12 @@
  */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
-import { createMemoryCheck, createPressureCheck, createYoungCheck } from './garbage-collection.ts'
+import {
+  createMemoryCheck,
+  createPressureCheck,
+  createYoungCheck,
+  nextCheckMs,
+} from './garbage-collection.ts'
 
 const base = 30_000_000
 
@@ -204,4 +209,11 @@ it('keeps the young generation small while too much memory is resident', () => {
   expect(mayGrowWith(crowded, large - 1)).toBe(true)
   expect(mayGrowWith(crowded, large)).toBe(false)
   expect(mayGrowWith(crowded - 1, large)).toBe(true)
+})
+
+it('checks more often the closer resident memory is to its limit', () => {
+  const limit = limits.memoryPressureBytes.value
+  const times = [0, limit / 2, limit * 0.9, limit, 2 * limit].map(nextCheckMs)
+  expect(times).toEqual(times.toSorted((a, b) => b - a))
+  expect([times[0], times[3], times[4]]).toEqual([500, 50, 50])
 })

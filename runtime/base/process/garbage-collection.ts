@@ -24,10 +24,14 @@ const checkMs = 1000
 /** Checks between two collections, since a collection stops the process for a moment; fewer after a load. */
 const checksBetween = 120
 const checksAfterLoad = 20
-/** How often resident memory is checked against `memoryPressureBytes`. */
+/** Least interval at which resident memory is checked against `memoryPressureBytes`. */
 const pressureCheckMs = 100
-/** How often the size of the young generation is checked; V8 may double it in each collection. */
+/** Least interval at which the size of the young generation is checked; V8 may double it in each collection. */
 const youngCheckMs = 50
+/** Greatest interval of both: each check of an idle process takes about a millisecond, as its code is cold. */
+const calmCheckMs = 500
+/** Assumed growth of resident memory under load. */
+const growthBytesPerMs = 256 * 1024
 /** Number of checks after which a collection under pressure has ended. */
 const pressureChecks = 8
 /** Work of the event loop between two collections under pressure; each takes about 100 ms of it. */
@@ -97,8 +101,7 @@ export interface Caches {
  */
 export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => void {
   const workedMs = (): number => performance.eventLoopUtilization().active
-  const check = createPressureCheck({ collect, residentBytes, workedMs })
-  const timer = setInterval(check, pressureCheckMs).unref()
+  const checkPressure = createPressureCheck({ collect, residentBytes, workedMs })
   const checkYoung = createYoungCheck({
     residentBytes,
     youngBytes,
@@ -108,7 +111,18 @@ export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => voi
       saveMemory(isThrifty)
     },
   })
-  const youngTimer = setInterval(checkYoung, youngCheckMs).unref()
+  let pressureCheckAt = 0
+  const check = (): NodeJS.Timeout => {
+    checkYoung()
+    if (performance.now() >= pressureCheckAt) {
+      checkPressure()
+      pressureCheckAt = performance.now() + pressureCheckMs - youngCheckMs / 2
+    }
+    return setTimeout(() => {
+      timer = check()
+    }, nextCheckMs(residentBytes())).unref()
+  }
+  let timer = check()
   const end = collectWhenQuiet(releaseMemory)
   // The report comes late, so what was discarded in the two turns before it is no longer counted.
   const endObserving = observeCollections(() => {
@@ -116,12 +130,17 @@ export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => voi
   })
   return () => {
     endObserving()
-    clearInterval(timer)
-    clearInterval(youngTimer)
+    clearTimeout(timer)
     setYoungGrowth(true)
     setThrift(false)
     end()
   }
+}
+
+/** Time until the next check (ms): resident memory will not have reached `memoryPressureBytes` before. */
+export function nextCheckMs(bytes: number): number {
+  const ms = (limits.memoryPressureBytes.value - bytes) / growthBytesPerMs
+  return Math.min(Math.max(ms, youngCheckMs), calmCheckMs)
 }
 
 export interface YoungCheckPorts extends Pick<QuietCollectionPorts, 'residentBytes'> {
