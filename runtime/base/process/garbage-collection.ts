@@ -4,7 +4,7 @@
  * batches of 10,000 entities. Small boards need that memory for other processes.
  *
  * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
- *    steps.
+ *    steps. Only this one compacts the heap, since up to 12 MB are then copied in one pause.
  * 2. While resident memory is above `memoryPressureBytes`: such a collection after a burst of work that made
  *    memory grow by `pressureGrowthBytes`, and per second of work; per four seconds while the event loop is
  *    busy all the time. The young generation, which such a collection shrinks, then stays small.
@@ -26,9 +26,9 @@ const checksBetween = 120
 const checksAfterLoad = 20
 /** Least interval at which resident memory is checked against `memoryPressureBytes`. */
 const pressureCheckMs = 100
-/** Least interval at which the size of the young generation is checked; V8 may double it in each collection. */
+/** Least interval of checking the size of the young generation; V8 may double it in each collection. */
 const youngCheckMs = 50
-/** Greatest interval of both: each check of an idle process takes about a millisecond, as its code is cold. */
+/** Greatest interval of both: in an idle process, whose code is not in cache, each check takes long. */
 const calmCheckMs = 500
 /** Assumed growth of resident memory under load. */
 const growthBytesPerMs = 256 * 1024
@@ -55,7 +55,8 @@ export interface QuietCollectionPorts {
 
 /** Checks the process periodically without keeping it alive. Returns a function that stops the checks. */
 export function collectWhenQuiet(release: QuietCollectionPorts['release']): () => void {
-  const check = createMemoryCheck(ofThisThread(release), atStart)
+  const collect = exposed.gc && (() => compacting(startCollection))
+  const check = createMemoryCheck({ ...ofThisThread(release), collect }, atStart)
   const timer = setInterval(check, checkMs).unref()
   return () => clearInterval(timer)
 }
@@ -100,7 +101,9 @@ export interface Caches {
  * checks.
  */
 export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => void {
+  setCompaction(false)
   const workedMs = (): number => performance.eventLoopUtilization().active
+  const collect = exposed.gc && startCollection
   const checkPressure = createPressureCheck({ collect, residentBytes, workedMs })
   const checkYoung = createYoungCheck({
     residentBytes,
@@ -131,6 +134,7 @@ export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => voi
   return () => {
     endObserving()
     clearTimeout(timer)
+    setCompaction(true)
     setYoungGrowth(true)
     setThrift(false)
     end()
@@ -179,6 +183,18 @@ const setYoungGrowth = (mayGrow: boolean): void =>
   setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`)
 const setThrift = (isThrifty: boolean): void =>
   setFlagsFromString(isThrifty ? '--optimize-for-size' : '--no-optimize-for-size')
+
+const setCompaction = (isOn: boolean): void => setFlagsFromString(isOn ? '--compact' : '--no-compact')
+
+/** Starts a collection that compacts the heap: V8 chooses the pages to compact when it starts marking. */
+function compacting(start: () => void): void {
+  setCompaction(true)
+  try {
+    start()
+  } finally {
+    setCompaction(false)
+  }
+}
 
 export interface PressureCheckPorts extends Pick<QuietCollectionPorts, 'collect' | 'residentBytes'> {
   /** Time since the start during which the event loop was busy, in ms. */
@@ -246,8 +262,6 @@ function startCollection(): void {
     setThrift(residentBytes() >= limits.memoryThriftBytes.value)
   }
 }
-const collect = exposed.gc && startCollection
-
 /** Collects the young generation in about a millisecond; does nothing without `--expose-gc`. */
 export const collectYoung = (): void => exposed.gc?.({ type: 'minor', execution: 'sync' })
 
@@ -302,11 +316,10 @@ async function collectBetweenMarkings(): Promise<void> {
   if (!isMarkingNow()) collectDiscarded()
 }
 
-function ofThisThread(release: QuietCollectionPorts['release']): QuietCollectionPorts {
+function ofThisThread(release: QuietCollectionPorts['release']): Omit<QuietCollectionPorts, 'collect'> {
   let last = performance.eventLoopUtilization()
   return {
     release,
-    collect,
     residentBytes,
     busyShare() {
       const now = performance.eventLoopUtilization()
