@@ -288,8 +288,13 @@ function acceptedText({ kind, name, mapping, devices: names, released }: Accepte
     kind === 'device' ? `accepted device ${printable(name)}` : `mapped topic ${printable(name)}${how}`
   const also =
     kind === 'topic' && names.length > 0 ? `; accepted devices ${names.map(printable).join(', ')}` : ''
-  return `${first}${also}; ${heldFrames(released)} stored\n${zoneText(mapping?.source)}`
+  const unseen = kind === 'device' && released === 0 ? noneWaited : ''
+  return `${first}${also}; ${heldFrames(released)} stored\n${unseen}${zoneText(mapping?.source)}`
 }
+
+/** A name that was misspelt is accepted too, for a device that may come. */
+const noneWaited =
+  '  no frame of it waited: its next ones are stored; selvedge devices ls shows which devices wait\n'
 
 /**
  * A time zone has no effect if no time is found, which only later frames show; so the text says which times

@@ -21,6 +21,8 @@ import {
 type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
 
 const openPath = '/health/live'
+const whereTheTokenIs =
+  'send Authorization: Bearer with the content of http-token in the data folder of the gateway (http.tokenFile)'
 const bearer = /^bearer\s+(.+)$/i
 
 export interface ListenerRoutes {
@@ -127,7 +129,7 @@ export function guard(
     const letIn = (isIn: boolean): Response | Promise<Response> => {
       if (isIn) return fetch(request, env)
       const why = given === null ? 'a token is required' : 'the token is wrong'
-      return refuse(new GatewayError('http.unauthorized', why))
+      return refuse(new GatewayError('http.unauthorized', `${why}; ${whereTheTokenIs}`))
     }
     const path = pathOf(url)
     const isIn = isOpen(path) || isOpenElsewhere(path, request.method)

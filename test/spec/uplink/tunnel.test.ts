@@ -198,7 +198,9 @@ describe('a tunnel', () => {
     const closed = await startGatewayProcess({ env: { SELVEDGE_HOST: '0.0.0.0', SELVEDGE_MQTT_PORT: 'off' } })
     edges.push(closed)
     const edge = await startEdge(closed.httpUrl)
-    expect(await edge.event('tunnel.down')).toMatchObject({ reason: 'answered 401: a token is required' })
+    expect(await edge.event('tunnel.down')).toMatchObject({
+      reason: expect.stringContaining('answered 401: a token is required'),
+    })
     await edge.stop()
     const token = join(folders, 'token')
     cpSync(join(closed.dataFolder, 'http-token'), token)
