@@ -181,7 +181,7 @@ function stoppedText({ data, lastVersion, folder }: StoppedStatus): string {
   if (folder.tenants.length + folder.unreadable.length === 0)
     return `Selvedge is not running, and ${data} contains no gateway data.\n`
   const head = folder.inUse
-    ? 'Selvedge uses the data folder, but does not respond over HTTP'
+    ? 'Selvedge uses the data folder, but does not respond on the HTTP port of the settings (--http-port or --url names another)'
     : 'Selvedge is not running'
   return [
     `${head}. In ${data} (${bytes(folder.bytes)}):\n`,

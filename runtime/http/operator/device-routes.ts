@@ -34,7 +34,8 @@ export function createDeviceTable({ requests, answers, bodies, devices }: Device
     if (request.tenant !== '') throw notSupported('NGSILD-Tenant: devices belong to the default tenant')
     return request
   }
-  const unknown = (c: HttpContext) => notFound(`no device or topic ${nameOf(c)} is known`)
+  const unknown = (c: HttpContext) =>
+    notFound(`no device or topic ${nameOf(c)} waits, and none of that name was decided on`)
 
   return {
     [devicesPath]: {
