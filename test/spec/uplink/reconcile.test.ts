@@ -369,10 +369,11 @@ describe('an uplink that reconciles', () => {
     await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
       notification: { endpoint: endpoint(way.url) },
     })
-    await vi.waitFor(async () => {
-      expect(way.asked().length).toBeGreaterThan(0)
-      expect((await site.get(up)).json()).toMatchObject({ state: 'live' })
-    }, withinMs)
+    await vi.waitFor(() => expect(way.asked().length).toBeGreaterThan(0), withinMs)
+    await vi.waitFor(
+      async () => expect((await site.get(up)).json()).toMatchObject({ state: 'live' }),
+      withinMs,
+    )
     await site.close()
     failing['/selvedge/v1/info'] = 503
     site = await startGatewayInside(join(folders, 'site'))
