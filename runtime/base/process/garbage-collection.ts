@@ -141,7 +141,7 @@ export function collectGarbage({ releaseMemory, saveMemory }: Caches): () => voi
   }
 }
 
-/** Time until the next check (ms): resident memory will not have reached `memoryPressureBytes` before. */
+/** Time until the next check (ms): before `memoryPressureBytes` is resident, if it grows as assumed. */
 export function nextCheckMs(bytes: number): number {
   const ms = (limits.memoryPressureBytes.value - bytes) / growthBytesPerMs
   return Math.min(Math.max(ms, youngCheckMs), calmCheckMs)
@@ -262,6 +262,7 @@ function startCollection(): void {
     setThrift(residentBytes() >= limits.memoryThriftBytes.value)
   }
 }
+
 /** Collects the young generation in about a millisecond; does nothing without `--expose-gc`. */
 export const collectYoung = (): void => exposed.gc?.({ type: 'minor', execution: 'sync' })
 

@@ -97,8 +97,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
       const upTo = shrinks ? shrinkTo() : 0
       findDue()
       foldStreams(group)
-      if (isShort()) foldEntitiesUpTo(upTo, group)
-      else foldEntities(group)
+      if (shrinks) foldEntitiesUpTo(upTo, group)
+      else if (!isShort()) foldEntities(group)
       writeBack(upTo, group)
       if (shrinks) shrink(group)
       else if (now() >= trimAt) trim(group)
