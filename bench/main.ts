@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink|discovery|quality|anomalies|models|faults|orchestrator [--quick] [--minutes N]
- * [--only SCENE] [--plugins none|default]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio.
+ * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink|discovery|quality|anomalies|models|faults|orchestrator|compare [--quick] [--minutes N]
+ * [--only SCENE] [--plugins none|default] [--against CHECKOUT]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio.
  * Absolute figures of a shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and
  * exit with 1 when it grows.
  */
@@ -10,6 +10,8 @@ interface Options {
   readonly quick: boolean
   readonly minutes: number
   readonly only: string | undefined
+  /** Another version, for `compare`. */
+  readonly against: string | undefined
 }
 
 type Benchmark = (options: Options) => Promise<void>
@@ -31,6 +33,7 @@ const benches: Readonly<Record<string, () => Promise<Benchmark>>> = {
   orchestrator: async () => (await import('./orchestrator.ts')).benchOrchestrator,
   soak: async () => (await import('./soak.ts')).benchSoak,
   footprint: async () => (await import('./footprint.ts')).benchFootprint,
+  compare: async () => (await import('./compare.ts')).benchCompare,
 }
 
 /** Benchmarks whose goals are those of the gateway without the plugins that read every observation. */
@@ -42,6 +45,7 @@ const baseBenches: ReadonlySet<string> = new Set([
   'subscriptions',
   'uplink',
   'footprint',
+  'compare',
 ])
 
 /** The plugins that read every observation have goals of their own, so a benchmark of the base runs without and with them. */
@@ -58,7 +62,7 @@ const selections = {
 type Selection = keyof typeof selections
 const selectionNames = Object.keys(selections) as readonly Selection[]
 
-const usage = `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE] [--plugins ${selectionNames.join('|')}]\n--plugins is taken by ${[...baseBenches].join(', ')}\n`
+const usage = `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE] [--plugins ${selectionNames.join('|')}] [--against CHECKOUT]\n--plugins is taken by ${[...baseBenches].join(', ')}\n`
 const [name = '', ...flags] = process.argv.slice(2)
 
 function wrong(why: string): never {
@@ -75,6 +79,7 @@ function options(): { readonly chosen: Options; readonly plugins: readonly Selec
         minutes: { type: 'string', default: '30' },
         only: { type: 'string' },
         plugins: { type: 'string' },
+        against: { type: 'string' },
       },
     })
     const minutes = Number(values.minutes)
@@ -84,7 +89,12 @@ function options(): { readonly chosen: Options; readonly plugins: readonly Selec
       throw new TypeError(`--plugins expects ${selectionNames.join(' or ')}, got ${values.plugins}`)
     if (values.plugins !== undefined && !baseBenches.has(name))
       throw new TypeError(`${name} does not take --plugins`)
-    return { chosen: { quick: values.quick, minutes, only: values.only }, plugins }
+    if (name === 'compare' && values.against === undefined)
+      throw new TypeError('compare needs --against CHECKOUT')
+    if (name !== 'compare' && values.against !== undefined)
+      throw new TypeError(`${name} does not take --against`)
+    const { quick, only, against } = values
+    return { chosen: { quick, minutes, only, against }, plugins }
   } catch (error) {
     return wrong(`${(error as Error).message.split('. ', 1)[0]}\n`)
   }

@@ -19,15 +19,21 @@ export function processCpuSeconds(pid: number): number {
   return sum
 }
 
-/** Waits until a process uses less than a twentieth of a core for two seconds. Returns how many seconds that took. */
+/** Least time without work that counts as rest, and the longest that is waited for it, in s. */
+const restSeconds = 2
+const restWaitSeconds = 60
+/** Share of a core that an idle process may use; its timers take 0.05 when the machine is slow. */
+const restShare = 0.1
+
+/** Waits until a process is at rest, for a minute at most. Returns how many seconds that took. */
 export async function atRest(pid: number): Promise<number> {
-  const startedAt = performance.now()
-  for (let calm = 0; calm < 2; ) {
+  let seconds = 0
+  for (let calm = 0; calm < restSeconds && seconds < restWaitSeconds; seconds++) {
     const before = processCpuSeconds(pid)
     await sleep(1000)
-    calm = processCpuSeconds(pid) - before < 0.05 ? calm + 1 : 0
+    calm = processCpuSeconds(pid) - before < restShare ? calm + 1 : 0
   }
-  return (performance.now() - startedAt) / 1000
+  return seconds
 }
 
 /** Resident memory in bytes: all, and the private part. */

@@ -24,11 +24,14 @@ export interface Server {
 }
 
 export const serverCore = 0
-const root = join(import.meta.dirname, '..')
+const ownRoot = join(import.meta.dirname, '..')
 
-/** Builds the bundle and lays it out. Returns the command; the layout goes when this process ends. */
-export function layOutGateway(): string {
-  execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' })
+/**
+ * Builds the bundle of a checkout, this one by default, and lays it out. Returns the command; the layout goes when
+ * this process ends.
+ */
+export function layOutGateway(root = ownRoot): string {
+  execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit', cwd: root })
   const home = temporaryFolder()
   process.once('exit', () => removeFolder(home))
   for (const part of ['bin', 'dist', 'package.json'])

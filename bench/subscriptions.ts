@@ -29,7 +29,7 @@ interface Case {
 }
 
 /** One subscription in so many takes the stations whose numbers leave its remainder; ids are spread by their tail. */
-const byPattern: Subscriptions = (receiver) =>
+export const byPattern: Subscriptions = (receiver) =>
   Array.from({ length: 105 }, (_, k) =>
     k < 100
       ? subscription({ idPattern: `${String(k).padStart(2, '0')}$`, type: stationType }, `${receiver}/p`)
@@ -163,7 +163,7 @@ interface Receiver {
   stop(): Promise<void>
 }
 
-async function startReceiver(): Promise<Receiver> {
+export async function startReceiver(): Promise<Receiver> {
   const { promise, resolve } = Promise.withResolvers<number>()
   const child = startPinned(1, [process.execPath, receiverFile], {
     quiet: false,
@@ -178,7 +178,7 @@ async function startReceiver(): Promise<Receiver> {
 }
 
 /** Returns how many were made per second. */
-async function subscribe(httpPort: number, all: readonly object[]): Promise<number> {
+export async function subscribe(httpPort: number, all: readonly object[]): Promise<number> {
   const startedAt = performance.now()
   let next = 0
   const worker = async (): Promise<void> => {

@@ -32,8 +32,8 @@ export const diskLimits = {
   checkedMs: limit(2000, 'ms'),
   /** Damaged files of each tenant, set aside unchanged. Beyond it: the oldest is deleted. */
   damagedKeptMax: limit(2, 'files'),
-  /** How soon a filling disk is noticed. Beyond it: the next check. */
-  diskCheckMs: limit(1000, 'ms'),
+  /** Longest interval between two checks, with much room on the disk. Beyond it: the next check. */
+  diskCheckMs: limit(5000, 'ms'),
   /** Shortest interval, when the disk is almost full. Beyond it: the next check. */
   diskCheckMsMin: limit(10, 'ms'),
   /**
