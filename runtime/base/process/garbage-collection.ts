@@ -19,8 +19,8 @@ import { observeCollections, recordMarking } from './heap-marking.ts'
 import { residentBytes } from './process-memory.ts'
 
 /**
- * An event loop that is busy for at most this share of its time counts as idle. On a slow machine, the checks of
- * an idle gateway alone take 0.05.
+ * An event loop that is busy for at most this share of its time counts as idle. On a slow machine, the
+ * timers of an idle gateway alone take 0.05.
  */
 const quietShare = 0.1
 const checkMs = 1000
