@@ -20,7 +20,7 @@ interface Scene {
   readonly title: string
   readonly kind: RequestKind
   readonly connections: number
-  /** Beside 1,000 observations/s of 1,000 stations. */
+  /** Beside 1,000 observations/s of 1,000 stations, whose work on the main thread is counted with that of the requests. */
   readonly beside?: true
   /** Where the gateway runs; the load is always on core 1. */
   readonly cores: string
@@ -44,27 +44,21 @@ const notified: readonly Scene[] = [
   { title: '105 subscriptions, observations', kind: 'observe-read', connections: 50, cores: oneCore },
 ]
 
-interface Version {
-  readonly name: string
-  readonly command: string
-}
-type OfEach<T> = ReadonlyMap<Version, T>
+/** Of the other version and of this one, in this order, by the command that starts it. */
+type OfEach<T> = ReadonlyMap<string, T>
 interface Effort {
   readonly rounds: number
   readonly seconds: number
 }
 
 export async function benchCompare(options: { quick: boolean; against: string | undefined }): Promise<void> {
-  const versions: readonly Version[] = [
-    { name: 'other', command: layOutGateway(options.against) },
-    { name: 'this', command: layOutGateway() },
-  ]
+  const commands = [layOutGateway(options.against), layOutGateway()]
   const effort = options.quick ? { rounds: 3, seconds: 2 } : { rounds: 7, seconds: 4 }
-  await compareStarts(versions, effort)
-  const gateways = new Map<Version, Server>()
+  await compareStarts(commands, effort)
+  const gateways = new Map<string, Server>()
   const receiver = await startReceiver()
   try {
-    for (const version of versions) gateways.set(version, await startGateway(version.command))
+    for (const command of commands) gateways.set(command, await startGateway(command))
     for (const { httpPort } of gateways.values()) await fill(httpPort, stations)
     for (const { pid } of gateways.values()) await atRest(pid)
     for (const scene of requests) await compare(gateways, scene, effort)
@@ -83,10 +77,10 @@ interface Starts {
 }
 
 /** A new gateway of each version in each round: its start, and MQTT ingest. */
-async function compareStarts(versions: readonly Version[], { rounds, seconds }: Effort): Promise<void> {
+async function compareStarts(commands: readonly string[], { rounds, seconds }: Effort): Promise<void> {
   const nothing = (): Starts => ({ ready: [], ingest: [] })
-  const all = new Map(versions.map((version) => [version, nothing()]))
-  await inTurns(all, rounds, async (seen, { command }) => {
+  const all = new Map(commands.map((command) => [command, nothing()]))
+  await inTurns(all, rounds, async (seen, command) => {
     const gateway = await startGateway(command)
     try {
       await atRest(gateway.pid)
@@ -108,10 +102,10 @@ async function compareStarts(versions: readonly Version[], { rounds, seconds }: 
 
 async function compare(gateways: OfEach<Server>, scene: Scene, { rounds, seconds }: Effort): Promise<void> {
   const { title, kind, connections, beside, cores } = scene
-  const all = new Map([...gateways.keys()].map((version) => [version, [] as LoadFigures[]]))
+  const all = new Map([...gateways.keys()].map((command) => [command, [] as LoadFigures[]]))
   for (const { pid } of gateways.values()) pin(pid, cores)
-  await inTurns(all, rounds, async (seen, version) => {
-    const gateway = gateways.get(version)!
+  await inTurns(all, rounds, async (seen, command) => {
+    const gateway = gateways.get(command)!
     const run = (more: object): Promise<LoadFigures> => {
       const argument = { port: gateway.httpPort, kind, connections, seconds, stations, rate: 0, ...more }
       return underLoad(gateway, httpLoad, [JSON.stringify(argument)])
@@ -132,10 +126,10 @@ async function compare(gateways: OfEach<Server>, scene: Scene, { rounds, seconds
 }
 
 /** Each round in another order, as what runs second may find the machine in another state. */
-async function inTurns<T>(all: OfEach<T>, rounds: number, run: (seen: T, version: Version) => Promise<void>) {
+async function inTurns<T>(all: OfEach<T>, rounds: number, run: (seen: T, command: string) => Promise<void>) {
   for (let round = 0; round < rounds; round++) {
     const order = [...all]
-    for (const [version, seen] of round % 2 === 0 ? order : order.toReversed()) await run(seen, version)
+    for (const [command, seen] of round % 2 === 0 ? order : order.toReversed()) await run(seen, command)
   }
 }
 

@@ -96,7 +96,7 @@ export async function benchHttp(options: { quick: boolean }): Promise<void> {
       `${stations} stations created at ${perSecond.toFixed(0)}/s. Servers on core 0 unless said, load on core 1\n`,
     )
     const seconds = await atRest(gateway.pid)
-    process.stdout.write(`the gateway was at rest ${seconds.toFixed(0)} s later\n\n`)
+    process.stdout.write(`waited ${seconds} s for the gateway to be at rest\n\n`)
     floor = await startFloor(floorFile, [JSON.stringify(await sampleOf(gateway.httpPort))])
     for (const each of cases) await measure(each, { gateway, floor, rounds, seconds: roundSeconds })
   } finally {

@@ -1,9 +1,11 @@
 /**
  * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink|discovery|quality|anomalies|models|faults|orchestrator|compare [--quick] [--minutes N]
- * [--only SCENE] [--plugins none|default] [--against CHECKOUT]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio.
+ * [--only SCENE] [--plugins none|default] [--against CHECKOUT]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio. `compare` prints the figures of another version in place of a floor.
  * Absolute figures of a shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and
  * exit with 1 when it grows.
  */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 interface Options {
@@ -91,6 +93,8 @@ function options(): { readonly chosen: Options; readonly plugins: readonly Selec
       throw new TypeError(`${name} does not take --plugins`)
     if (name === 'compare' && values.against === undefined)
       throw new TypeError('compare needs --against CHECKOUT')
+    if (values.against !== undefined && !existsSync(join(values.against, 'scripts/build.ts')))
+      throw new TypeError(`--against: ${values.against} is no checkout, since scripts/build.ts is missing`)
     if (name !== 'compare' && values.against !== undefined)
       throw new TypeError(`${name} does not take --against`)
     const { quick, only, against } = values

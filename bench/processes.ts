@@ -22,7 +22,7 @@ export function processCpuSeconds(pid: number): number {
 /** Least time without work that counts as rest, and the longest that is waited for it, in s. */
 const restSeconds = 2
 const restWaitSeconds = 60
-/** Share of a core that an idle process may use; its timers take 0.05 when the machine is slow. */
+/** Share of a core that an idle process may use; its timers took 0.04 to 0.1 when the machine was slow. */
 const restShare = 0.1
 
 /** Waits until a process is at rest, for a minute at most. Returns how many seconds that took. */

@@ -6,7 +6,7 @@
 import { type ChildProcess, execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { freePort } from '#test/kit/ports.ts'
 import { startPinned } from './processes.ts'
 
@@ -30,7 +30,8 @@ const ownRoot = join(import.meta.dirname, '..')
  * Builds the bundle of a checkout, this one by default, and lays it out. Returns the command; the layout goes when
  * this process ends.
  */
-export function layOutGateway(root = ownRoot): string {
+export function layOutGateway(checkout = ownRoot): string {
+  const root = resolve(checkout)
   execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit', cwd: root })
   const home = temporaryFolder()
   process.once('exit', () => removeFolder(home))

@@ -43,7 +43,8 @@ it('collects once the process is idle and enough memory can be gained', () => {
   state.share = 0.6
   check()
   expect(state).toMatchObject({ collections: 0, released: 0 })
-  state.share = 0
+  // On a slow machine, the timers of an idle gateway alone take as much.
+  state.share = 0.09
   check()
   check()
   expect(state).toMatchObject({ collections: 1, bytes: base, released: 1 })
