@@ -1,8 +1,8 @@
 /**
  * The observations of one stream that were committed in a span of time, from chunks and the tail, in order of
- * observedAt. They are stored in columns and become attribute instances one by one, so a part of many
- * thousands needs little memory. Reading yields; if the stream was folded or packed again meanwhile, it is
- * read again.
+ * observedAt. A repeated observation counts when it was first committed, as in chunks. They are stored in
+ * columns and become attribute instances one by one, so a part of many thousands needs little memory. Reading
+ * yields; if the stream was folded or packed again meanwhile, it is read again.
  */
 import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
@@ -10,6 +10,7 @@ import type { Tail } from '#broker/state/unwritten.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { stableJson } from '#ngsi-ld/values/json.ts'
 import { decodeChunk } from '#store/chunks/chunk-codec.ts'
 import type { ChunkRow } from '#store/history/history-rows.ts'
 import type { HistorySpans } from '#store/history/history-spans.ts'
@@ -75,21 +76,23 @@ function createColumns({ from, to }: Span) {
   const shapeOf: number[] = []
   const shapes: string[] = []
   const numbers = new Map<string, number>()
-  let isOrdered = true
+  /** Rows of other spans; they only show which observations of this one are repeats. */
+  const others = new Set<number>()
+  let isAscending = true
   const numberOf = (shape: string): number => {
     const known = numbers.get(shape) ?? shapes.push(shape) - 1
     numbers.set(shape, known)
     return known
   }
   const add = (time: number, value: Json, shape: number): void => {
-    if (times.length > 0 && time < times[times.length - 1]!) isOrdered = false
+    if (times.length > 0 && time <= times[times.length - 1]!) isAscending = false
     times.push(time)
     values.push(value)
     shapeOf.push(shape)
   }
   const isWithin = (modified: number): boolean => modified >= from && modified < to
   /** The tail's observations; most are newer than those in chunks. */
-  const unfolded: Parameters<typeof add>[] = []
+  const unfolded: { readonly row: Parameters<typeof add>; readonly isWithin: boolean }[] = []
   return {
     addChunk(row: ChunkRow): void {
       const chunk = decodeChunk(row)
@@ -101,23 +104,47 @@ function createColumns({ from, to }: Span) {
     addTail(tail: Tail | undefined): void {
       for (let i = 0; tail !== undefined && i < tail.committed; i++) {
         const shape = (): string => tail.shapes.findLast((one) => one.from <= i)!.shape
-        if (isWithin(tail.modified[i]!)) unfolded.push([tail.times[i]!, tail.values[i]!, numberOf(shape())])
+        unfolded.push({
+          row: [tail.times[i]!, tail.values[i]!, numberOf(shape())],
+          isWithin: isWithin(tail.modified[i]!),
+        })
       }
     },
     part(s: number): CommittedPart {
-      for (const one of unfolded) add(...one)
-      const order = isOrdered ? undefined : times.map((_, i) => i).sort((a, b) => times[a]! - times[b]!)
+      for (const { row, isWithin } of unfolded) {
+        if (!isWithin) others.add(times.length)
+        add(...row)
+      }
+      const order = isAscending && others.size === 0 ? undefined : firstOnes({ times, values, others })
       const at = (i: number): number => order?.[i] ?? i
       const make = createInstances(shapes)
       return {
         s,
-        length: times.length,
+        length: order?.length ?? times.length,
         timeAt: (i) => times[at(i)]!,
         valueAt: (i) => values[at(i)]!,
         instanceAt: (i) => make(shapeOf[at(i)]!, values[at(i)]!, times[at(i)]!),
       }
     },
   }
+}
+
+/** Rows by time, without those of other spans and without repeats of an earlier row. */
+function firstOnes(rows: {
+  readonly times: readonly number[]
+  readonly values: readonly Json[]
+  readonly others: ReadonlySet<number>
+}): readonly number[] {
+  const { times, values, others } = rows
+  const sorted = times.map((_, i) => i).sort((a, b) => times[a]! - times[b]!)
+  const valuesOfTime = new Set<string>()
+  return sorted.filter((row, i) => {
+    if (times[row] !== times[sorted[i - 1]!]) valuesOfTime.clear()
+    const value = stableJson(values[row]!)
+    const isRepeat = valuesOfTime.has(value)
+    valuesOfTime.add(value)
+    return !isRepeat && !others.has(row)
+  })
 }
 
 /** Creates instances from shapes, each of which is parsed once. */
