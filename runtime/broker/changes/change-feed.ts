@@ -339,7 +339,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
             s,
             (yieldIfDue) =>
               readCommittedPart(
-                { s, span: unerased(ports, s, span), known },
+                { s, span, erasedUntil: erasedUntil(ports, s), known },
                 { spans, live, foldedOf },
                 yieldIfDue,
               ),
@@ -349,12 +349,11 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
   })
 }
 
-/** The part of a span that was not erased from a stream. */
-function unerased({ history, edits, names }: ChangeFeedPorts, s: number, span: CommitSpan): CommitSpan {
+/** Commit time (ms) up to which observations were erased from a stream. */
+function erasedUntil({ history, edits, names }: ChangeFeedPorts, s: number): number {
   const row = history.stream(s)
-  if (row === undefined) return span
-  const { erasedUntil } = correctionsOf(edits, row.rid).ofStream(s, names.text(row.name)!, row.dataset)
-  return { from: Math.max(span.from, erasedUntil + 1), to: span.to }
+  if (row === undefined) return Number.NEGATIVE_INFINITY
+  return correctionsOf(edits, row.rid).ofStream(s, names.text(row.name)!, row.dataset).erasedUntil
 }
 
 export type ChangeFeed = ReturnType<typeof createChangeFeed>

@@ -44,11 +44,19 @@ interface Known {
   readonly folded: number
 }
 
+interface CommittedSpan {
+  readonly s: number
+  readonly span: Span
+  /** Commit time (ms) up to which observations were erased. */
+  readonly erasedUntil: number
+  readonly known: Known
+}
+
 /** Number of reads that yield; the next one does not, so that nothing can change meanwhile. */
 const triesMax = 3
 
 export async function readCommittedPart(
-  { s, span, known }: { readonly s: number; readonly span: Span; readonly known: Known },
+  { s, span, erasedUntil, known }: CommittedSpan,
   ports: CommittedPartPorts,
   yieldIfDue: YieldIfDue,
 ): Promise<CommittedPart> {
@@ -56,7 +64,7 @@ export async function readCommittedPart(
   const now = (): Known => ({ keys: spans.touched(span.from, span.to).get(s) ?? [], folded: foldedOf(s) })
   let { keys, folded } = known.folded === foldedOf(s) ? known : now()
   for (let tries = 0; ; tries++) {
-    const columns = createColumns(span)
+    const columns = createColumns(span, erasedUntil)
     columns.addTail(live.stream(s)?.tail)
     let isWhole = true
     for (const key of keys) {
@@ -70,7 +78,7 @@ export async function readCommittedPart(
   }
 }
 
-function createColumns({ from, to }: Span) {
+function createColumns({ from, to }: Span, erasedUntil: number) {
   const times: number[] = []
   const values: Json[] = []
   const shapeOf: number[] = []
@@ -90,9 +98,9 @@ function createColumns({ from, to }: Span) {
     values.push(value)
     shapeOf.push(shape)
   }
-  const isWithin = (modified: number): boolean => modified >= from && modified < to
+  const isWithin = (modified: number): boolean => modified >= from && modified < to && modified > erasedUntil
   /** The tail's observations; most are newer than those in chunks. */
-  const unfolded: { readonly row: Parameters<typeof add>; readonly isWithin: boolean }[] = []
+  const unfolded: { readonly row: Readonly<Parameters<typeof add>>; readonly isWithin: boolean }[] = []
   return {
     addChunk(row: ChunkRow): void {
       const chunk = decodeChunk(row)
@@ -103,11 +111,11 @@ function createColumns({ from, to }: Span) {
     },
     addTail(tail: Tail | undefined): void {
       for (let i = 0; tail !== undefined && i < tail.committed; i++) {
-        const shape = (): string => tail.shapes.findLast((one) => one.from <= i)!.shape
-        unfolded.push({
-          row: [tail.times[i]!, tail.values[i]!, numberOf(shape())],
-          isWithin: isWithin(tail.modified[i]!),
-        })
+        const modified = tail.modified[i]!
+        if (modified <= erasedUntil) continue
+        const { shape } = tail.shapes.findLast((one) => one.from <= i)!
+        const row = [tail.times[i]!, tail.values[i]!, numberOf(shape)] as const
+        unfolded.push({ row, isWithin: isWithin(modified) })
       }
     },
     part(s: number): CommittedPart {

@@ -1,4 +1,5 @@
 /** DateTime, Date and Time of NGSI-LD. */
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   canonicalDateTime,
@@ -66,6 +67,19 @@ describe('a DateTime', () => {
     expect(msToDateTime(10)).toBe('1970-01-01T00:00:00.010Z')
     expect(() => msToDateTime(Number.MAX_SAFE_INTEGER)).toThrow(/invariant/)
     expect(() => msToDateTime(Number.NaN)).toThrow(/invariant/)
+  })
+
+  it('is written as Date does, whatever was written before', () => {
+    const times = fc.integer({
+      min: Date.parse('0000-01-01T00:00:00Z'),
+      max: Date.parse('9999-12-31T23:59:59.999Z'),
+    })
+    fc.assert(
+      fc.property(fc.array(fc.oneof(times, fc.integer({ min: -600_000, max: 600_000 }))), (all) => {
+        const expected = all.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z'))
+        expect(all.map(msToDateTime)).toEqual(expected)
+      }),
+    )
   })
 
   it.each([
