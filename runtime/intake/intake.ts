@@ -35,8 +35,8 @@ export interface AcceptedFrame {
 
 /** A frame with readings to observe. */
 export interface Readable extends AcceptedFrame {
-  /** Its devices. */
-  readonly devices: ReadonlySet<string>
+  /** Its devices. Most frames are never asked. */
+  devices(): ReadonlySet<string>
 }
 
 /** The outcome for a frame, once it is on disk. */
@@ -126,7 +126,7 @@ export function createIntake(ports: IntakePorts): Intake {
       bytes,
       accepted: timed.length,
       problems: all,
-      devices: new Set(timed.map(({ reading }) => reading.device)),
+      devices: () => new Set(timed.map(({ reading }) => reading.device)),
       decide(stage) {
         // Only a decided frame is remembered, so a frame that is never decided may arrive again.
         if (isUntimed) {

@@ -37,7 +37,7 @@ export function createRelease(ports: ReleasePorts): Release {
     const work = found && intake.acceptHeld(found.frame)
     if (work === undefined || !('devices' in work)) return false
     return door.commit((stage) => {
-      if (!isFree(stage, work.devices)) return false
+      if (!isFree(stage, work.devices())) return false
       quarantine.release(stage, q)
       work.decide(stage)
       return true
