@@ -64,37 +64,43 @@ const observationsIn = ({
       ]),
   )
 
-/** How often each value of the labels of an entity, which are not observed, was written. */
-async function labelsOf(url: string, id: string): Promise<Map<string, number>> {
+/** When each value of the labels of an entity, which are not observed, was written. */
+async function labelsOf(url: string, id: string): Promise<Labels> {
   const path = `${api}/temporal/entities/${encodeURIComponent(id)}?attrs=label&timeproperty=modifiedAt`
   const reply = await httpClient(url).get(
     `${path}&timerel=after&timeAt=1970-01-01T00:00:00Z&options=sysAttrs`,
   )
-  const counts = new Map<string, number>()
-  if (reply.status !== 200) return counts
+  const times = new Map<string, string[]>()
+  if (reply.status !== 200) return times
   const { label = [] } = reply.json() as { label?: Json | readonly Json[] }
-  for (const { value, deletedAt } of Array.isArray(label) ? (label as readonly Json[]) : [label as Json])
-    if (deletedAt === undefined) counts.set(String(value), (counts.get(String(value)) ?? 0) + 1)
-  return counts
+  for (const one of Array.isArray(label) ? (label as readonly Json[]) : [label as Json]) {
+    if (one['deletedAt'] !== undefined) continue
+    const value = String(one['value'])
+    times.set(value, [...(times.get(value) ?? []), String(one['modifiedAt'])])
+  }
+  return times
 }
+
+/** Times of writing by value. */
+type Labels = ReadonlyMap<string, readonly string[]>
 
 /** Describes wrong labels of an entity: each must be written as often at the hub as at the gateway. */
 export function compareLabels(
   id: string,
-  {
-    here,
-    there,
-  }: { readonly here: ReadonlyMap<string, number>; readonly there: ReadonlyMap<string, number> },
+  { here, there }: { readonly here: Labels; readonly there: Labels },
   { forgone, keptGaps }: Pick<Excuses, 'forgone' | 'keptGaps'>,
 ): string | undefined {
-  const of = (label: string): string =>
-    `${here.get(label) ?? 0} here, ${there.get(label) ?? 0} there: ${label}`
-  const more = [...there].flatMap(([label, count]) =>
-    Array.from({ length: Math.max(0, count - (here.get(label) ?? 0)) }, () => label),
+  const timesOf = (labels: Labels, label: string): readonly string[] => labels.get(label) ?? []
+  const of = (label: string): string => {
+    const [ours, theirs] = [timesOf(here, label), timesOf(there, label)]
+    return `${ours.length} here, ${theirs.length} there: ${label}; at ${ours.join()} here, ${theirs.join()} there`
+  }
+  const more = [...there].flatMap(([label, times]) =>
+    Array.from({ length: Math.max(0, times.length - timesOf(here, label).length) }, () => label),
   )
   // Evicted changes are reported by number only, and a restored hub lost some.
   if (more.length > 0 && !forgone.isForgone(id, 'label ', more)) return `labels of ${id}: ${of(more[0]!)}`
-  const lost = [...here].find(([label, count]) => count > (there.get(label) ?? 0))
+  const lost = [...here].find(([label, times]) => times.length > timesOf(there, label).length)
   return lost !== undefined && keptGaps ? `labels of ${id}: ${of(lost[0])}` : undefined
 }
 
