@@ -35,7 +35,7 @@ export interface AcceptedFrame {
 
 /** A frame with readings to observe. */
 export interface Readable extends AcceptedFrame {
-  /** Its devices. Most frames are never asked. */
+  /** Its devices, collected on demand: only the release of held frames needs them. */
   devices(): ReadonlySet<string>
 }
 

@@ -84,8 +84,8 @@ function createColumns({ from, to }: Span, erasedUntil: number) {
   const shapeOf: number[] = []
   const shapes: string[] = []
   const numbers = new Map<string, number>()
-  /** Rows of other spans; they only show which observations of this one are repeats. */
-  const others = new Set<number>()
+  /** Rows of earlier spans; they only show which observations of this one are repeats. */
+  const earlier = new Set<number>()
   let isAscending = true
   const numberOf = (shape: string): number => {
     const known = numbers.get(shape) ?? shapes.push(shape) - 1
@@ -112,7 +112,7 @@ function createColumns({ from, to }: Span, erasedUntil: number) {
     addTail(tail: Tail | undefined): void {
       for (let i = 0; tail !== undefined && i < tail.committed; i++) {
         const modified = tail.modified[i]!
-        if (modified <= erasedUntil) continue
+        if (modified <= erasedUntil || modified >= to) continue
         const { shape } = tail.shapes.findLast((one) => one.from <= i)!
         const row = [tail.times[i]!, tail.values[i]!, numberOf(shape)] as const
         unfolded.push({ row, isWithin: isWithin(modified) })
@@ -120,10 +120,10 @@ function createColumns({ from, to }: Span, erasedUntil: number) {
     },
     part(s: number): CommittedPart {
       for (const { row, isWithin } of unfolded) {
-        if (!isWithin) others.add(times.length)
+        if (!isWithin) earlier.add(times.length)
         add(...row)
       }
-      const order = isAscending && others.size === 0 ? undefined : firstOnes({ times, values, others })
+      const order = isAscending && earlier.size === 0 ? undefined : firstOnes({ times, values, earlier })
       const at = (i: number): number => order?.[i] ?? i
       const make = createInstances(shapes)
       return {
@@ -137,21 +137,23 @@ function createColumns({ from, to }: Span, erasedUntil: number) {
   }
 }
 
-/** Rows by time, without those of other spans and without repeats of an earlier row. */
+/** Rows by time, without those of earlier spans and without repeats of an earlier row. */
 function firstOnes(rows: {
   readonly times: readonly number[]
   readonly values: readonly Json[]
-  readonly others: ReadonlySet<number>
+  readonly earlier: ReadonlySet<number>
 }): readonly number[] {
-  const { times, values, others } = rows
+  const { times, values, earlier } = rows
   const sorted = times.map((_, i) => i).sort((a, b) => times[a]! - times[b]!)
   const valuesOfTime = new Set<string>()
   return sorted.filter((row, i) => {
-    if (times[row] !== times[sorted[i - 1]!]) valuesOfTime.clear()
+    const isFirstOfTime = times[row] !== times[sorted[i - 1]!]
+    if (isFirstOfTime) valuesOfTime.clear()
+    if (isFirstOfTime && times[row] !== times[sorted[i + 1]!]) return !earlier.has(row)
     const value = stableJson(values[row]!)
     const isRepeat = valuesOfTime.has(value)
     valuesOfTime.add(value)
-    return !isRepeat && !others.has(row)
+    return !isRepeat && !earlier.has(row)
   })
 }
 
