@@ -35,6 +35,8 @@ export interface Stage {
   readonly batchAt: number | undefined
   /** This stage for a write whose times `times` (ms) were read from a clock that was not set. */
   unset(clock: BootTime, times: ReadonlySet<number>): Stage
+  /** The clock that this time (ms) was read from if it was not set; undefined for any other time. */
+  clockOf(time: number): BootTime | undefined
   /** Adds a row to the group. */
   write(statement: WriteStatement, ...parameters: SqlValue[]): void
   /**
@@ -145,6 +147,7 @@ export function createGroup(start: { at: number; number: number }): Group {
     },
     from: (via) => stageAs({ ...facts, via }),
     unset: (clock, times) => stageAs({ ...facts, unset: { clock, times } }),
+    clockOf: (time) => clockOf(facts.unset, time),
     scratch,
     write(...row) {
       staged++
@@ -154,7 +157,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       const { at, via, unset } = facts
       staged++
       const isFull = open !== undefined && open.triples.length >= limits.groupObservationsMax.value * 3
-      const clock = unset?.times.has(time) ? unset.clock : undefined
+      const clock = clockOf(unset, time)
       const isOther = open?.at !== at || open.via !== via || open.unset !== clock
       if (open === undefined || isFull || isOther) {
         open = { n: ++number, at, via, triples: [], others: [], unset: clock }
@@ -245,6 +248,9 @@ export function createGroup(start: { at: number; number: number }): Group {
     },
   }
 }
+
+const clockOf = (unset: Unset | undefined, time: number): BootTime | undefined =>
+  unset?.times.has(time) ? unset.clock : undefined
 
 /** Adds to a change record which of its times came from a clock that was not set; unchanged if none did. */
 function withUnset(text: string, { clock: { boot, offset }, times }: Unset): string {

@@ -112,11 +112,13 @@ export function createLiveState(clock: Clock) {
         modified: seed.modified,
         number: seed.number,
         via: seed.via,
+        unset: undefined,
         nextTime: seed.time,
         nextValue: seed.value,
         nextModified: seed.modified,
         nextNumber: seed.number,
         nextVia: seed.via,
+        nextUnset: undefined,
         newestTime: seed.newestTime,
         newestValue: seed.newestTime === seed.time ? seed.value : null,
         newestTimeBefore: seed.newestTime,
@@ -200,6 +202,7 @@ export function createLiveState(clock: Clock) {
       stream.modified = stream.nextModified
       stream.number = stream.nextNumber
       stream.via = stream.nextVia
+      stream.unset = stream.nextUnset
       if (stream.number > stream.entity.written) addDirty(stream)
       else unwritten.remove(stream)
     },
@@ -217,6 +220,7 @@ export function createLiveState(clock: Clock) {
       stream.nextModified = stream.modified
       stream.nextNumber = stream.number
       stream.nextVia = stream.via
+      stream.nextUnset = stream.unset
       stream.newestTime = stream.newestTimeBefore
       stream.newestValue = stream.newestValueBefore
     },

@@ -6,6 +6,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
+import type { Clock } from '#base/time/clock.ts'
 import type { Names } from '#broker/commit/interned-names.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -46,10 +47,11 @@ export interface StreamsPorts {
   readonly history: History
   readonly names: Names
   readonly live: LiveState
+  readonly clock: Clock
   readonly collisions: Pick<Collisions, 'note'>
 }
 
-export function createStreams({ history, names, live, collisions }: StreamsPorts) {
+export function createStreams({ history, names, live, clock, collisions }: StreamsPorts) {
   let lastStream = history.lastStream()
 
   /** The stream of an instance if it exists; loads it into memory. */
@@ -126,6 +128,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     }
     stage.write('stream.insert', row.s, row.rid, row.name, dataset, 0, shape, row.mirror)
     const stream = enter(row, owner)
+    stream.unset = stream.nextUnset = stage.clockOf(stream.time)
     stage.undone(() => live.drop(stream))
     return stream
   }
@@ -162,15 +165,21 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
   ): ObservationVerdict {
     if (time === stream.nextTime && same(stream.nextValue, value)) return 'duplicate'
     if (!replace && time <= stream.newestTime && isKnown(history, stream, time, value)) return 'duplicate'
-    const current = replace || time >= stream.nextTime || stream.nextTime === Number.NEGATIVE_INFINITY
+    const current = replace || time >= correctedTime(stream) || stream.nextTime === Number.NEGATIVE_INFINITY
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
     live.stage(stream, time, value, stage.at, number, current)
     if (current) {
       collisions.note(stream.entity.rid, stream.nextVia, stage.via)
       stream.nextVia = stage.via
+      stream.nextUnset = stage.clockOf(time)
     }
     return current ? 'new' : 'late'
+  }
+
+  /** The time of the current value, corrected if its clock was set only since. */
+  function correctedTime({ nextTime, nextUnset }: LiveStream): number {
+    return nextUnset === undefined ? nextTime : nextTime + (clock.trust?.correction(nextUnset) ?? 0)
   }
 
   /**
@@ -242,6 +251,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     stream.nextModified = stage.at
     stream.nextNumber = next.number
     stream.nextVia = next.via
+    stream.nextUnset = stage.clockOf(next.time)
     if (next.time >= stream.newestTime) {
       stream.newestTime = next.time
       stream.newestValue = next.value

@@ -157,6 +157,7 @@ export function createUnsettled(ports: UnsettledPorts) {
     streams.touch(stage, stream)
     const wasTime = stream.nextTime
     stream.nextTime = move(wasTime)
+    if (stream.nextTime !== wasTime) stream.nextUnset = undefined
     if (stream.nextTime < wasTime) becomeNewest(stage, stream, move)
     stream.newestTime = move(stream.newestTime)
     if (stream.nextTime > stream.newestTime) {
@@ -165,6 +166,7 @@ export function createUnsettled(ports: UnsettledPorts) {
     }
     stage.published(() => {
       stream.time = stream.nextTime
+      stream.unset = stream.nextUnset
       const { tail } = stream
       tail.times = tail.times.map((time, i) => move(time, tail.modified[i]))
     })

@@ -3,6 +3,7 @@
  * contiguously, so that a search scans a hundred thousand of them in the time of a few documents. Only a
  * number within the bounds, or a value that is not a number, needs the full test.
  */
+import type { BootTime } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { ValueTest } from '#store/query/newer-values.ts'
 
@@ -56,11 +57,14 @@ export interface LiveStream {
   number: number
   /** The Via chain of the value; undefined if it originates here. */
   via: string | undefined
+  /** The clock that `time` was read from, if it was not set and the time is not corrected yet. */
+  unset: BootTime | undefined
   nextTime: number
   nextValue: Json
   nextModified: number
   nextNumber: number
   nextVia: string | undefined
+  nextUnset: BootTime | undefined
   newestTime: number
   newestValue: Json
   newestTimeBefore: number

@@ -101,7 +101,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const names = createNames(records)
   const live = createLiveState(clock)
   const { collisions, noteOrigins } = originsOf(ports, entities)
-  const streams = createStreams({ history, names, live, collisions })
+  const streams = createStreams({ history, names, live, clock, collisions })
   let outside = disconnected
   let uplinks: ReturnType<Connections['uplinks']> | undefined
   const matcher = createMatcher({

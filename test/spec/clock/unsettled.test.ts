@@ -189,6 +189,34 @@ describe('times by a clock that was not set', () => {
     expect(currentOf().value).toBe(1)
   })
 
+  it('are followed by a current value if the clock returns a little behind them', async () => {
+    site.machine.wrongBy = 0
+    site.machine.setAt = 1
+    clock.check()
+    await create()
+    await observe(1)
+    site.machine.wrongBy = 3_600_000
+    clock.check()
+    await observe(2)
+    site.machine.wrongBy = -1500
+    clock.check()
+    expect(unsettled()).toBe(1)
+    // In the group that corrects the time of value 2, which is later than this one until then.
+    await observe(3)
+    await settle()
+    expect(unsettled()).toBe(0)
+    expect(currentOf().value).toBe(3)
+    expect(stored().map(([, value]) => value)).toEqual([2, 0, 1, 3])
+    const rows = open.inside.following.after(0, 100)!
+    expect(rows.flatMap(({ what }) => ('id' in what ? [] : what))).toMatchObject([
+      { value: 1, isLate: false },
+      { value: 2, isLate: true },
+      { value: 3, isLate: false },
+    ])
+    await restart()
+    expect(currentOf().value).toBe(3)
+  })
+
   it('stay unchanged if their boot ended before its clock was set', async () => {
     await create()
     await observe(1)
