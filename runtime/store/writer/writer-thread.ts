@@ -4,7 +4,7 @@
  * on disk; after `failed` none of it is.
  */
 import { parentPort } from 'node:worker_threads'
-import { collectWhenQuiet } from '#base/process/garbage-collection.ts'
+import { collectDiscarded, collectWhenQuiet, noteDiscarded } from '#base/process/garbage-collection.ts'
 import { assert } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
 import { encodeObservations } from '#store/chunks/observation-blob.ts'
@@ -105,6 +105,16 @@ function write(group: GroupMessage): void {
     reply = commit(tenant, group)
   post(reply)
   if (reply.kind === 'written') tenant.copyBack.after(group.walBytesMax)
+  noteDiscarded(bufferBytes(group))
+  collectDiscarded()
+}
+
+/** Bytes that a group holds outside the heap of this thread. */
+function bufferBytes({ blobs, rows }: GroupMessage): number {
+  let bytes = 0
+  for (const { triples } of blobs) bytes += triples.byteLength
+  for (const row of rows) for (const value of row) if (value instanceof Uint8Array) bytes += value.byteLength
+  return bytes
 }
 
 function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly kind: 'written' | 'failed' } {
