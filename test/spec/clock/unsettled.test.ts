@@ -217,6 +217,31 @@ describe('times by a clock that was not set', () => {
     expect(currentOf().value).toBe(3)
   })
 
+  it('are followed by a current value also if they are of the first value of a device', async () => {
+    site.machine.wrongBy = 0
+    site.machine.setAt = 1
+    clock.check()
+    site.machine.wrongBy = 3_600_000
+    clock.check()
+    await open.main.door.commit((stage) => {
+      const time = clock.now()
+      const target = stage.unset(clock.trust!.stretch()!, new Set([time]))
+      const a = { type: 'Property', value: 1, observedAt: msToDateTime(time) }
+      open.main.documents.create(target, { id, type: 'T', a } as unknown as Entity, 'provisioning')
+      open.main.streams.open(target, open.main.documents.find(target, id)!, 'a', '')
+    })
+    clock.pass(1000)
+    site.machine.wrongBy = -1500
+    clock.check()
+    await observe(2)
+    await settle()
+    const rows = open.inside.following.after(0, 100)!
+    expect(rows.flatMap(({ what }) => ('id' in what ? [] : what))).toMatchObject([
+      { value: 2, isLate: false },
+    ])
+    expect(currentOf().value).toBe(2)
+  })
+
   it('stay unchanged if their boot ended before its clock was set', async () => {
     await create()
     await observe(1)
