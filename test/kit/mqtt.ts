@@ -208,6 +208,17 @@ export async function connectFive(
   return { ...client, connack: (await client.next()) as IConnackPacket }
 }
 
+/** Publishes to a topic until somebody subscribes to it, as the reason code of MQTT 5 tells. */
+export async function subscribed(port: number, topic: string): Promise<void> {
+  const noMatchingSubscribers = 0x10
+  const client = await connectFive(port, 'probe')
+  for (let code: number | undefined = noMatchingSubscribers; code === noMatchingSubscribers; ) {
+    client.send({ ...publishPacket(topic, '', { qos: 1, messageId: 1 }), properties: {} } as Packet)
+    code = ((await client.next()) as { readonly reasonCode?: number }).reasonCode
+  }
+  client.end()
+}
+
 export const connectPacket = (clientId: string, options: ConnectOptions = {}): Packet => ({
   cmd: 'connect',
   protocolId: 'MQTT',

@@ -6,7 +6,7 @@ import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import { run } from '#test/kit/mosquitto.ts'
-import { type Broker, openBroker } from '#test/kit/mqtt.ts'
+import { type Broker, openBroker, subscribed } from '#test/kit/mqtt.ts'
 import { describePeer } from '#test/kit/peers.ts'
 
 let file: TemporaryDatabase
@@ -54,9 +54,9 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto, by MQTT 5,', () => {
   })
 
   it('get none of their own messages with No Local, and RETAIN as it was published', async () => {
-    const got = subscribe('-t', 'r/#', '-q', '1', '--retain-as-published', '-F', '%t %r', '-C', '2')
-    await expect.poll(() => broker.server.stats().clients).toBe(1)
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    const filters = ['-t', 'r/#', '-T', 'r/probe']
+    const got = subscribe(...filters, '-q', '1', '--retain-as-published', '-F', '%t %r', '-C', '2')
+    await subscribed(broker.port, 'r/probe')
     await publish('-t', 'r/a', '-m', '1', '-q', '1', '-r')
     await publish('-t', 'r/b', '-m', '2', '-q', '1')
     expect(await got).toBe('r/a 1\nr/b 0\n')

@@ -3,7 +3,7 @@ import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import { run } from '#test/kit/mosquitto.ts'
-import { type Broker, openBroker } from '#test/kit/mqtt.ts'
+import { type Broker, openBroker, subscribed } from '#test/kit/mqtt.ts'
 import { describePeer } from '#test/kit/peers.ts'
 
 let file: TemporaryDatabase
@@ -36,9 +36,8 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto', () => {
     await publish('-t', 'claimed/r', '-m', 'kept', '-r', '-q', '1')
     expect(await subscribe('-t', 'claimed/+', '-q', '2', '-C', '1')).toBe('claimed/r 1 1 kept\n')
     expect(await subscribe('-t', '#', '-q', '0', '-C', '1', '-V', 'mqttv31')).toBe('claimed/r 0 1 kept\n')
-    const live = subscribe('-t', 'live/#', '-q', '1', '-C', '2')
-    await expect.poll(() => broker.server.stats().clients).toBe(1)
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    const live = subscribe('-t', 'live/#', '-T', 'live/probe', '-q', '1', '-C', '2')
+    await subscribed(broker.port, 'live/probe')
     await publish('-t', 'live/a', '-m', '1', '-q', '1')
     await publish('-t', 'live/b', '-m', '2', '-q', '2')
     expect(await live).toBe('live/a 1 0 1\nlive/b 1 0 2\n')
