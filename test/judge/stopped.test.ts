@@ -34,7 +34,8 @@ it.each(['SIGTERM', 'SIGINT'] as const)(
     await vi.waitFor(() => expect(processes(judge.pid).length).toBeGreaterThan(1))
     judge.kill(signal)
     expect(await ended).toBe(signal === 'SIGTERM' ? 143 : 130)
-    expect(processes(judge.pid)).toEqual([])
+    // A gateway that was just starting is killed when the judge exits, and takes a moment to end.
+    await vi.waitFor(() => expect(processes(judge.pid)).toEqual([]))
     expect(readFileSync('/proc/mounts', 'utf8')).not.toContain(folder)
     expect(readdirSync(folder).filter((name) => name.startsWith('selvedge-'))).toEqual([])
   },
