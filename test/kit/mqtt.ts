@@ -208,7 +208,10 @@ export async function connectFive(
   return { ...client, connack: (await client.next()) as IConnackPacket }
 }
 
-/** Publishes to a topic until somebody subscribes to it, as the reason code of MQTT 5 tells. */
+/**
+ * Publishes empty messages to a topic until the broker no longer answers that nobody subscribes to it. The
+ * subscriber gets the last of them.
+ */
 export async function subscribed(port: number, topic: string): Promise<void> {
   const noMatchingSubscribers = 0x10
   const client = await connectFive(port, 'probe')

@@ -83,6 +83,8 @@ const settle = async (): Promise<void> => {
 const currentOf = () =>
   (open.broker.retrieve(id)!.entity() as unknown as { a: { observedAt: string; value: number } }).a
 const stored = () => historyOf(open, id, 'a')
+/** The observations in the log, in order. */
+const logged = () => open.inside.following.after(0, 100)!.flatMap(({ what }) => ('id' in what ? [] : what))
 /** Equal within the difference between the two ways to read the monotonic clock. */
 const near = (times: readonly number[], wanted: readonly number[]): void => {
   expect(times).toHaveLength(wanted.length)
@@ -177,8 +179,7 @@ describe('times by a clock that was not set', () => {
     await settle()
     expect(currentOf()).toMatchObject({ value: 1, observedAt: msToDateTime(ahead) })
     expect(stored().map(([, value]) => value)).toEqual([2, 0, 1])
-    const rows = open.inside.following.after(0, 100)!
-    expect(rows.flatMap(({ what }) => ('id' in what ? [] : what))).toMatchObject([
+    expect(logged()).toMatchObject([
       { value: 1, isLate: false },
       { value: 2, isLate: true },
     ])
@@ -190,9 +191,7 @@ describe('times by a clock that was not set', () => {
   })
 
   it('are followed by a current value if the clock returns a little behind them', async () => {
-    site.machine.wrongBy = 0
-    site.machine.setAt = 1
-    clock.check()
+    set()
     await create()
     await observe(1)
     site.machine.wrongBy = 3_600_000
@@ -207,8 +206,7 @@ describe('times by a clock that was not set', () => {
     expect(unsettled()).toBe(0)
     expect(currentOf().value).toBe(3)
     expect(stored().map(([, value]) => value)).toEqual([2, 0, 1, 3])
-    const rows = open.inside.following.after(0, 100)!
-    expect(rows.flatMap(({ what }) => ('id' in what ? [] : what))).toMatchObject([
+    expect(logged()).toMatchObject([
       { value: 1, isLate: false },
       { value: 2, isLate: true },
       { value: 3, isLate: false },
@@ -218,9 +216,7 @@ describe('times by a clock that was not set', () => {
   })
 
   it('are followed by a current value also if they are of the first value of a device', async () => {
-    site.machine.wrongBy = 0
-    site.machine.setAt = 1
-    clock.check()
+    set()
     site.machine.wrongBy = 3_600_000
     clock.check()
     await open.main.door.commit((stage) => {
@@ -235,10 +231,7 @@ describe('times by a clock that was not set', () => {
     clock.check()
     await observe(2)
     await settle()
-    const rows = open.inside.following.after(0, 100)!
-    expect(rows.flatMap(({ what }) => ('id' in what ? [] : what))).toMatchObject([
-      { value: 2, isLate: false },
-    ])
+    expect(logged()).toMatchObject([{ value: 2, isLate: false }])
     expect(currentOf().value).toBe(2)
   })
 

@@ -15,7 +15,7 @@ import { searchLimits } from './search-limits.ts'
 import { virtualLimits } from './virtual-limits.ts'
 
 export const pluginLimits = {
-  /** Page cache of the file of a plugin; a larger one makes queries no faster. Beyond it: read again. */
+  /** Page cache of the file of a plugin. Beyond it: read again. */
   pluginCacheKib: limit(512, 'KiB'),
   /**
    * A larger WAL of its file saves writes; 4 MB of disk. Beyond it: checkpoint; beyond twice as many, long
