@@ -55,8 +55,10 @@ export function foldStream(fold: StreamFold, history: History, run: Run): number
 function foldInOrder(fold: StreamFold, last: ChunkRow | undefined, run: Run): number | undefined {
   const { s, times, shapes } = fold
   const isPlain = fold.others.length === 0 && shapes.length === 1 && isAscending(times)
-  if (!isPlain || (last !== undefined && slotOf(times[0]!) <= slotOf(last.t1))) return undefined
-  if (last === undefined || !isPartial(last)) return insertNumbers(s, { ...fold, shapeOf: undefined }, run)
+  if (!isPlain || (last !== undefined && times[0]! <= last.t1)) return undefined
+  // A slot holds at most one chunk.
+  const joins = last !== undefined && (isPartial(last) || slotOf(times[0]!) === slotOf(last.t1))
+  if (!joins) return insertNumbers(s, { ...fold, shapeOf: undefined }, run)
   const open = decodeChunk(last)
   if (!(open.values instanceof Float64Array) || open.shapes[0] !== shapes[0]) return undefined
   run(['chunk.delete', s, slotOf(last.t0)])
