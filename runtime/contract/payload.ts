@@ -11,9 +11,11 @@ export type Parsed<Value> =
 
 /** The payload as text, without a byte order mark. */
 export function textOf(payload: Uint8Array): Parsed<string> {
-  if (!isUtf8(payload)) return { reason: 'the payload is not UTF-8' }
   const { buffer, byteOffset, byteLength } = payload
-  const text = Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
+  const bytes = payload instanceof Buffer ? payload : Buffer.from(buffer, byteOffset, byteLength)
+  const text = bytes.toString('utf8')
+  // Decoding puts this character in place of bytes that are not UTF-8.
+  if (text.includes('\ufffd') && !isUtf8(bytes)) return { reason: 'the payload is not UTF-8' }
   return { value: text.charCodeAt(0) === 0xfeff ? text.slice(1) : text }
 }
 

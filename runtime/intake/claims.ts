@@ -61,7 +61,7 @@ export function createClaims(
   })
   const configurable = bridges.flatMap(({ name, check }) => (check === undefined ? [] : [name]))
   let chosen: readonly Chosen[] = []
-  const byTopic = new Map<string, Claimant | 'ignored' | undefined>()
+  const byTopic = new Map<string, Claimant | 'ignored' | 'unclaimed'>()
 
   function entryOfMapping(name: string, mapping: Mapping): Entry | readonly SettingProblem[] {
     const bridge = bridges.find((one) => one.name === mapping.bridge)
@@ -77,10 +77,11 @@ export function createClaims(
   const entryFor = (topic: string): Entry | undefined => claiming(entries, topic)
   const chosenFor = (topic: string): Chosen | undefined => claiming(chosen, topic)
 
-  function ofTopic(topic: string): Claimant | 'ignored' | undefined {
-    if (byTopic.has(topic)) return byTopic.get(topic)
+  function ofTopic(topic: string): Claimant | 'ignored' | 'unclaimed' {
+    const known = byTopic.get(topic)
+    if (known !== undefined) return known
     const choice = chosenFor(topic)
-    const found = entryFor(topic) ?? (choice && (choice.claimant ?? 'ignored'))
+    const found = entryFor(topic) ?? (choice === undefined ? 'unclaimed' : (choice.claimant ?? 'ignored'))
     if (byTopic.size >= limits.topicsRememberedMax.value) byTopic.delete(byTopic.keys().next().value!)
     byTopic.set(topic, found)
     return found
@@ -94,7 +95,7 @@ export function createClaims(
         if (found !== undefined) return found
       }
       const found = ofTopic(frame.topic)
-      return found === 'ignored' ? undefined : found
+      return typeof found === 'string' ? undefined : found
     },
     settledBy(topic) {
       const entry = entryFor(topic)

@@ -218,7 +218,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       blobs: blobs.map(({ triples, unset, via, ...blob }) => ({
         ...blob,
         via,
-        triples: Float64Array.from(triples),
+        triples: new Float64Array(triples),
         unset: unset && { boot: unset.boot, offset: unset.offset },
       })),
       streamFolds,

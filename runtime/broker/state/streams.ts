@@ -361,8 +361,8 @@ function foldOf(stream: LiveStream, from: number, end: number, folded: number): 
   return {
     s: stream.s,
     folded,
-    times: Float64Array.from(tail.times.slice(from, end)),
-    modified: Float64Array.from(tail.modified.slice(from, end)),
+    times: new Float64Array(tail.times.slice(from, end)),
+    modified: new Float64Array(tail.modified.slice(from, end)),
     values: Float64Array.from(kept, (value) => (typeof value === 'number' ? value : Number.NaN)),
     others: kept.flatMap((value, i): [number, Json][] => (typeof value === 'number' ? [] : [[i, value]])),
     shapes,

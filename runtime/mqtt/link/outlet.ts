@@ -44,6 +44,7 @@ export interface OutletPorts {
 export function createOutlet(socket: Socket, { atTurnEnd, backlog }: OutletPorts): Outlet {
   let acknowledged: Acknowledgement[] = []
   let isCorked = false
+  let willFlush = false
   let isClosed = false
   let waiting = new Set<() => void>()
   /** Values of the last check; the first check never reports a stall. */
@@ -69,22 +70,30 @@ export function createOutlet(socket: Socket, { atTurnEnd, backlog }: OutletPorts
     return !isClosed && socket.writableLength > most
   }
 
+  function flushAtTurnEnd(): void {
+    if (willFlush) return
+    willFlush = true
+    atTurnEnd(flush)
+  }
+
+  /** A turn with acknowledgements only, which is one write, needs no cork. */
   function cork(): void {
     if (isCorked) return
     isCorked = true
     socket.cork()
-    atTurnEnd(flush)
+    flushAtTurnEnd()
   }
 
   function flush(): void {
-    if (!isCorked) return
-    isCorked = false
+    if (!willFlush) return
+    willFlush = false
     const due = acknowledged
     if (due.length > 0) {
       acknowledged = []
       socket.write(ackBytes(due))
     }
-    socket.uncork()
+    if (isCorked) socket.uncork()
+    isCorked = false
     if (due.length > 0) failpoint('mqtt:after-puback')
   }
 
@@ -104,7 +113,7 @@ export function createOutlet(socket: Socket, { atTurnEnd, backlog }: OutletPorts
     },
     acknowledge(acknowledgement) {
       if (isClosed) return
-      cork()
+      flushAtTurnEnd()
       acknowledged.push(acknowledgement)
     },
     flush,

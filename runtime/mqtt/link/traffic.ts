@@ -86,10 +86,12 @@ export function createTraffic({ outlet, clock, unsent }: TrafficPorts): OwnTraff
       outlet.write(bytes)
       return true
     },
-    acknowledge({ type, id, code }) {
+    acknowledge(answer) {
+      const { type, id, code } = answer
       const isLast = type === 'puback' || type === 'pubcomp' || (type === 'pubrec' && isFailure(code))
       if (isLast && inFlight > 0) inFlight--
-      outlet.acknowledge({ type, id, code: terms.isFive ? code : reasons.success })
+      const hasCode = terms.isFive || code === reasons.success
+      outlet.acknowledge(hasCode ? answer : { type, id, code: reasons.success })
     },
   } satisfies OwnTraffic)
 }
