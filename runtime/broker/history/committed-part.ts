@@ -52,6 +52,10 @@ interface CommittedSpan {
   readonly known: Known
 }
 
+/** Chunks of one stream are disjoint in time, and their keys begin with it. */
+const inOrderOfTime = (keys: readonly bigint[]): readonly bigint[] =>
+  keys.toSorted((a, b) => (a < b ? -1 : Number(a > b)))
+
 /** Number of reads that yield; the next one does not, so that nothing can change meanwhile. */
 const triesMax = 3
 
@@ -67,7 +71,7 @@ export async function readCommittedPart(
     const columns = createColumns(span, erasedUntil)
     columns.addTail(live.stream(s)?.tail)
     let isWhole = true
-    for (const key of keys) {
+    for (const key of inOrderOfTime(keys)) {
       if (tries < triesMax) await yieldIfDue()
       const chunk = spans.chunk(key)
       if (chunk === undefined) isWhole = false

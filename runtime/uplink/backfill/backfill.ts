@@ -180,7 +180,7 @@ async function placesOf(
   part: CommittedPart,
   { following, lookups: { selection }, yieldIfDue }: BackfillPorts,
 ): Promise<readonly number[]> {
-  const all = Array.from({ length: part.length }, (_, i) => i)
+  const all = [...Array(part.length).keys()]
   if (!selection.dependsOnValues) return selection.takes({ id, type }) ? all : []
   const entity = following.lastState(rid) ?? { id, type }
   const taken: number[] = []
