@@ -59,8 +59,10 @@ export const uplinkLimits = {
   uplinkDelayMs: limit(20, 'ms'),
   /** How long the quickest response time is valid. Beyond it: measured again. */
   uplinkQuickestMs: limit(60_000, 'ms'),
-  /** Interval of comparing a number in memory; bounds the live delay. Beyond it: the next check. */
+  /** Changes of this time are sent together; bounds the live delay. Beyond it: the next request. */
   uplinkPollMs: limit(100, 'ms'),
+  /** Interval of looking for what is due at a time, while nothing is committed. Beyond it: the next check. */
+  uplinkRestMs: limit(1000, 'ms'),
   /** A week; a longer window is no window. Beyond it: rejected. */
   uplinkWindowMinutesMax: limit(10_080, 'minutes'),
   /**

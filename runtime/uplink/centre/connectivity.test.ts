@@ -79,3 +79,17 @@ it('resumes history when a failure of both lanes is over', async () => {
   expect(sent).toEqual(['live 500', 'live up'])
   connectivity.close()
 })
+
+it('ends a rest when it is woken, but no pause', async () => {
+  const { connectivity } = scene()
+  const ended: string[] = []
+  const hour = 3_600_000
+  void connectivity.sleep(hour).then(() => ended.push('pause'))
+  const rest = connectivity.rest(hour).then(() => ended.push('rest'))
+  connectivity.wake()
+  await rest
+  expect(ended).toEqual(['rest'])
+  const next = connectivity.rest(hour)
+  connectivity.close()
+  await expect(next).resolves.toBeUndefined()
+})

@@ -51,18 +51,22 @@ export function createConnectivity({ clock, probe, random, onChange, isGateClose
   let probing: Promise<boolean> | undefined
   let isClosed = false
   const sleeping = new Set<() => void>()
+  const resting = new Set<() => void>()
 
-  const sleep = (ms: number): Promise<void> =>
+  const sleep = (ms: number, all = sleeping): Promise<void> =>
     new Promise((resolve) => {
       if (isClosed) return resolve()
       const end = (): void => {
         clearTimeout(timer)
-        sleeping.delete(end)
+        all.delete(end)
         resolve()
       }
       const timer = setTimeout(end, ms)
-      sleeping.add(end)
+      all.add(end)
     })
+  const wake = (): void => {
+    for (const end of [...resting]) end()
+  }
 
   /** Both lanes share one probe. */
   const probed = (): Promise<boolean> => (probing ??= probe().finally(() => (probing = undefined)))
@@ -99,7 +103,10 @@ export function createConnectivity({ clock, probe, random, onChange, isGateClose
     /** Resolves when a lane may send; false when closed. */
     ready,
     /** Waits, but no longer than until it is closed. */
-    sleep,
+    sleep: (ms: number) => sleep(ms),
+    /** Waits, but no longer than until `wake` is called or it is closed. */
+    rest: (ms: number) => sleep(ms, resting),
+    wake,
     succeeded(lane: Lane): void {
       const other = lane === 'live' ? 'backfill' : 'live'
       // A problem of live requests affects both lanes; a successful past request proves that the centre is
@@ -136,6 +143,7 @@ export function createConnectivity({ clock, probe, random, onChange, isGateClose
       }),
     close(): void {
       isClosed = true
+      wake()
       for (const end of [...sleeping]) end()
     },
   })

@@ -55,6 +55,8 @@ export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'lookups' | 'c
   readonly losses: Losses
   readonly measure: BacklogMeasure
   readonly log: Log
+  /** Calls the listener after each commit; the returned function removes the listener. */
+  readonly onCommit: (listener: () => void) => () => void
   /** The name of this gateway in Via. */
   readonly alias: string
   /** Whether the state is new and not on disk yet. */
@@ -108,6 +110,13 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   let isFilling = false
   let isUnsaved = true
   let isOnDisk = !ports.isNew
+  let commits = 0
+  const unwatch = ports.onCommit(() => {
+    commits++
+    connectivity.wake()
+  })
+  /** The end of a throttling period is not reported by a commit. */
+  const restMs = (throttling === undefined ? limits.uplinkRestMs : limits.uplinkPollMs).value
   const lookups = createLookups(following, { selection, scopePrefix }, isCentreOrSelf(ports.alias, state))
   const resurrections = createResurrections(lookups)
   const sliceSizes = { sliceMs: limits.uplinkSliceMs.value }
@@ -248,11 +257,15 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     // After a crash, deletions since the stored position are sent; so store one before sending anything.
     if (!isOnDisk) await save(true)
     while (!isClosed) {
+      const seen = commits
       // Times of a clock that is not set are not sent.
       const isBusy =
         !following.isHeld() && (await connectivity.ready('live')) && (await current.turn(liveTurn))
       await save()
-      if (!isBusy) await connectivity.sleep(limits.uplinkPollMs.value)
+      if (isBusy) continue
+      if (commits === seen) await connectivity.rest(restMs)
+      // Changes committed within this time are sent together.
+      await connectivity.sleep(limits.uplinkPollMs.value)
     }
   }
 
@@ -273,6 +286,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     const span = state.spans[0]
     if (span !== undefined) return measure.enforceBudget() || sendSlice(span, yieldIfDue)
     if (await reconciling.portion()) isUnsaved = true
+    if (!reconciling.isDue()) await connectivity.rest(limits.uplinkRestMs.value)
     await connectivity.sleep(limits.uplinkPollMs.value)
     return true
   }
@@ -384,6 +398,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     }),
     async close(): Promise<void> {
       isClosed = true
+      unwatch()
       connectivity.close()
       resurrections.close()
       await Promise.all(lanes)

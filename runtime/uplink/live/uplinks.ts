@@ -152,6 +152,7 @@ export function createUplinks(ports: UplinksPorts) {
         measure,
         clock,
         log,
+        onCommit: door.onCommit,
         centres: { live: centreBy('live'), backfill: centreBy('backfill') },
         alias: settings.alias,
         isNew,
