@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- ingest`: durable MQTT QoS 1 ingest through the whole pipeline, against what Mosquitto acknowledges
- * on the same core in the same run; slow flash; and bytes written per observation.
+ * `npm run bench -- ingest`: durable MQTT QoS 1 ingest through the whole pipeline, against what bare libraries store and
+ * acknowledge and what Mosquitto acknowledges on the same core in the same run; slow flash; and bytes written per observation.
  */
 
 import { statSync, writeFileSync } from 'node:fs'
@@ -13,10 +13,12 @@ import {
   removeFolder,
   type Server,
   serverCore,
+  startFloor,
   startGateway,
   temporaryFolder,
 } from './servers.ts'
 
+const floorFile = new URL('./ingest-floor.ts', import.meta.url).pathname
 const load = new URL('./mqtt-load.ts', import.meta.url).pathname
 
 interface Load {
@@ -45,6 +47,12 @@ async function startMosquitto(persistent: boolean): Promise<Server> {
     removeFolder(folder)
   }
   return { pid: child.pid!, port, httpPort: 0, folder, readyMs: Number.NaN, stop }
+}
+
+/** Its metrics cannot be asked for: its port speaks MQTT. */
+async function startBareLibraries(): Promise<Server> {
+  const { httpPort: port, ...floor } = await startFloor(floorFile)
+  return { ...floor, port, httpPort: 0 }
 }
 
 function measure(server: Server, { publishers, window, seconds, devices, rate }: Load): Promise<LoadFigures> {
@@ -92,16 +100,19 @@ export async function benchIngest(options: { quick: boolean }): Promise<void> {
 
   say('QoS 1, 100 publishers with 16 in flight, one-record SenML; server on core 0, load on core 1')
   const floor = await repeated(rounds, () => fresh(() => startMosquitto(false), closed))
-  print('mosquitto without persistence (the floor)', floor)
+  print('mosquitto without persistence', floor)
   if (!options.quick)
     print(
       'mosquitto with persistence, 1 s autosave',
       await repeated(rounds, () => fresh(() => startMosquitto(true), closed)),
     )
+  const bare = await repeated(rounds, () => fresh(startBareLibraries, closed))
+  print('bare libraries, acknowledged after the flush', bare)
   const ours = await measured()
   print('selvedge, acknowledged after the flush', ours)
   say(
-    `ratio to the floor: ${percent(ours.perSecond, floor.perSecond)}  (goal 40 %, aim 60 %; main-thread CPU goal 12 us)\n`,
+    `ratio to Mosquitto: ${percent(ours.perSecond, floor.perSecond)}  (goal 40 %, aim 60 %; main-thread CPU goal 12 us);` +
+      ` to bare libraries: ${percent(ours.perSecond, bare.perSecond)}\n`,
   )
 
   say('The same with every flush slowed by 20 ms')
