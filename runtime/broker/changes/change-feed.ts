@@ -221,7 +221,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
 
   function entityWithRid(id: string): { readonly rid: number; readonly view: EntityView } | undefined {
     const row = entities.byId(id)
-    return row && { rid: row.rid, view: createView(row, live.entity(row.rid)) }
+    return row && { rid: row.rid, view: createView(row, live.dirtyEntity(row.rid)) }
   }
 
   const foldedOf = (s: number): number => history.stream(s)?.folded ?? 0
@@ -274,7 +274,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     /** The current entity of this number, or its last state if it was deleted. */
     lastState(rid: number): Entity | undefined {
       const row = entities.byRid(rid)
-      if (row !== undefined) return createView(row, live.entity(row.rid)).entity()
+      if (row !== undefined) return createView(row, live.dirtyEntity(row.rid)).entity()
       const tombstone = entities.tombstoneOf(rid)
       return tombstone && (JSON.parse(tombstone.doc) as Entity)
     },
@@ -285,7 +285,9 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     },
     /** The first entities with a higher rid, in their current state. Large ones make a shorter page. */
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
-      entities.rowsAfter(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
+      entities
+        .rowsAfter(rid, limit)
+        .map((row) => [row.rid, createView(row, live.dirtyEntity(row.rid))] as const),
     /** Attribute instances deleted at this commit time or later, with their Via chains. */
     deletionsSince: (rid: number, since: number): readonly DeletedInstance[] =>
       deletionsBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),

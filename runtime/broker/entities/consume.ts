@@ -40,10 +40,10 @@ export function createConsume({ database, entities, live, names, clock }: Consum
   /** Hides expired entities and attributes that are not yet removed. */
   const shown = (row: EntityRow, now: number): EntityView | undefined => {
     const first = entities.firstExpiry()
-    const whole = createView(row, live.entity(row.rid), first < Number.POSITIVE_INFINITY)
+    const whole = createView(row, live.dirtyEntity(row.rid), first < Number.POSITIVE_INFINITY)
     return first > now || !mentionsExpiry(row.doc) ? whole : unexpired(whole, now)
   }
-  const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
+  const view = (row: EntityRow): EntityView => createView(row, live.dirtyEntity(row.rid))
   const search = createEntityQuery({
     database,
     entities,

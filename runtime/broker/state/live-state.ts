@@ -35,7 +35,8 @@ export function createLiveState(clock: Clock) {
   /** Names of attributes that are rendered from observedAt in some stream. */
   const mirrors = new Set<string>()
   const unwritten = createUnwritten()
-  const dirtyEntities = new Set<LiveEntity>()
+  /** By rid, those with values that their documents do not include. */
+  const dirtyEntities = new Map<number, LiveEntity>()
   let tailTotal = 0
   let tailBytes = 0
 
@@ -43,7 +44,7 @@ export function createLiveState(clock: Clock) {
     unwritten.note(stream)
     if (stream.entity.dirtySince === undefined) {
       stream.entity.dirtySince = clock.monotonic()
-      dirtyEntities.add(stream.entity)
+      dirtyEntities.set(stream.entity.rid, stream.entity)
     }
   }
   const shrink = (tail: Tail, values: readonly Json[]): void => {
@@ -62,7 +63,7 @@ export function createLiveState(clock: Clock) {
     siblings.splice(siblings.indexOf(stream), 1)
     if (siblings.length === 0) {
       entities.delete(stream.entity.rid)
-      dirtyEntities.delete(stream.entity)
+      dirtyEntities.delete(stream.entity.rid)
     }
   }
 
@@ -79,7 +80,9 @@ export function createLiveState(clock: Clock) {
     /** The unwritten streams from which an attribute of this name is rendered. */
     unwrittenMirrors: (mirror: string): readonly LiveStream[] =>
       mirrors.has(mirror) ? unwritten.mirrored(mirror) : [],
-    dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
+    dirtyEntities: () => dirtyEntities.values(),
+    /** The entity if it has values that its document does not include. */
+    dirtyEntity: (rid: number) => dirtyEntities.get(rid),
 
     /** Renders an attribute from observedAt of this stream from now on; undefined ends that. */
     mirror(stream: LiveStream, name: string | undefined): void {
@@ -235,9 +238,9 @@ export function createLiveState(clock: Clock) {
         if (stream.number <= number) unwritten.remove(stream)
         else clean = false
       }
-      dirtyEntities.delete(entity)
+      dirtyEntities.delete(entity.rid)
       entity.dirtySince = clean ? undefined : clock.monotonic()
-      if (!clean) dirtyEntities.add(entity)
+      if (!clean) dirtyEntities.set(entity.rid, entity)
     },
 
     /**

@@ -190,7 +190,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     const late: LiveEntity[] = []
     for (const entity of live.dirtyEntities()) {
       const isLate = entity.dirtySince! <= oldest
-      // The set is in the order in which entities became dirty.
+      // They are in the order in which entities became dirty.
       if (late.length >= most || (!isLate && upTo === 0)) break
       if (isLate || entity.streams.some(isUnwritten)) late.push(entity)
     }
@@ -288,7 +288,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
       if (ports.expiry.isDue() || mayShrink()) return true
       if (live.tailCount() > 0) findDue()
       if (due.size > 0 || ports.retention.isDue(keptLogBytes())) return true
-      const first = live.dirtyEntities().values().next()
+      const first = live.dirtyEntities().next()
       return !first.done && first.value.dirtySince! <= now() - settings.writebackMs
     },
   })

@@ -104,7 +104,9 @@ export function createDirectReads(
 const nothing: Parameters = new Map()
 
 function isPlain(url: string, headers: IncomingHttpHeaders): boolean {
-  if (!plainTarget.test(url) || dotSegment.test(url) || encodedName.test(url)) return false
+  if (!plainTarget.test(url)) return false
+  if (url.includes('/.') && dotSegment.test(url)) return false
+  if (url.includes('%') && encodedName.test(url)) return false
   if (url.includes('entityMap')) return false
   if (!plainHost.test(headers.host ?? '')) return false
   for (const name of unusual) if (headers[name] !== undefined) return false
