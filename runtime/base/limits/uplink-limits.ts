@@ -59,7 +59,7 @@ export const uplinkLimits = {
   uplinkDelayMs: limit(20, 'ms'),
   /** How long the quickest response time is valid. Beyond it: measured again. */
   uplinkQuickestMs: limit(60_000, 'ms'),
-  /** Changes of this time are sent together; bounds the live delay. Beyond it: the next request. */
+  /** Pause of a lane; changes of this time are sent together. Beyond it: the next request. */
   uplinkPollMs: limit(100, 'ms'),
   /** Interval of looking for what is due at a time, while nothing is committed. Beyond it: the next check. */
   uplinkRestMs: limit(1000, 'ms'),

@@ -110,6 +110,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   let isFilling = false
   let isUnsaved = true
   let isOnDisk = !ports.isNew
+  /** Number of commits seen; shows whether one came while a lane was at work. */
   let commits = 0
   const unwatch = ports.onCommit(() => {
     commits++
