@@ -8,7 +8,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { footprintOf } from '#base/process/footprint.ts'
 import { assert } from '#base/register/errors.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { BootTime, Clock } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { createUnwritten, type LiveEntity, type LiveStream, type Tail } from './unwritten.ts'
 
@@ -149,6 +149,19 @@ export function createLiveState(clock: Clock) {
       return stream
     },
 
+    /**
+     * Stages the clock of an instance, before the instance itself.
+     * @param clock undefined if the time needs no correction
+     */
+    stageClock(stream: LiveStream, time: number, clock: BootTime | undefined, current: boolean): void {
+      const { nextUnset } = stream
+      if (clock !== undefined) {
+        if (current) stream.nextUnset = { clock, trusted: nextUnset?.trusted ?? stream.nextTime }
+      } else if (current) stream.nextUnset = undefined
+      else if (nextUnset !== undefined && time > nextUnset.trusted)
+        stream.nextUnset = { ...nextUnset, trusted: time }
+    },
+
     /** Stages one instance: into the tail, and as the next current value when `current`. */
     stage(
       stream: LiveStream,
@@ -199,13 +212,13 @@ export function createLiveState(clock: Clock) {
       stream.tail.committed = stream.tail.times.length
       stream.newestTimeBefore = stream.newestTime
       stream.newestValueBefore = stream.newestValue
+      stream.unset = stream.nextUnset
       if (stream.nextNumber === stream.number) return
       stream.time = stream.nextTime
       stream.value = stream.nextValue
       stream.modified = stream.nextModified
       stream.number = stream.nextNumber
       stream.via = stream.nextVia
-      stream.unset = stream.nextUnset
       if (stream.number > stream.entity.written) addDirty(stream)
       else unwritten.remove(stream)
     },

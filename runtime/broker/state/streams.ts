@@ -128,7 +128,9 @@ export function createStreams({ history, names, live, clock, collisions }: Strea
     }
     stage.write('stream.insert', row.s, row.rid, row.name, dataset, 0, shape, row.mirror)
     const stream = enter(row, owner)
-    stream.unset = stream.nextUnset = stage.clockOf(stream.time)
+    const clockOfTime = stage.clockOf(stream.time)
+    if (clockOfTime !== undefined)
+      stream.unset = stream.nextUnset = { clock: clockOfTime, trusted: Number.NEGATIVE_INFINITY }
     stage.undone(() => live.drop(stream))
     return stream
   }
@@ -168,18 +170,19 @@ export function createStreams({ history, names, live, clock, collisions }: Strea
     const current = replace || time >= correctedTime(stream) || stream.nextTime === Number.NEGATIVE_INFINITY
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
+    live.stageClock(stream, time, stage.clockOf(time), current)
     live.stage(stream, time, value, stage.at, number, current)
     if (current) {
       collisions.note(stream.entity.rid, stream.nextVia, stage.via)
       stream.nextVia = stage.via
-      stream.nextUnset = stage.clockOf(time)
     }
     return current ? 'new' : 'late'
   }
 
-  /** The time of the current value, corrected if its clock was set only since. */
+  /** The time of the value that is current once the times that wait are corrected, as far as known. */
   function correctedTime({ nextTime, nextUnset }: LiveStream): number {
-    return nextUnset === undefined ? nextTime : nextTime + (clock.trust?.correction(nextUnset) ?? 0)
+    if (nextUnset === undefined) return nextTime
+    return Math.max(nextUnset.trusted, nextTime + (clock.trust?.correction(nextUnset.clock) ?? 0))
   }
 
   /**
@@ -246,12 +249,12 @@ export function createStreams({ history, names, live, clock, collisions }: Strea
         stream.shapedAt = shapedAt
       })
     }
+    live.stageClock(stream, next.time, stage.clockOf(next.time), true)
     stream.nextTime = next.time
     stream.nextValue = next.value
     stream.nextModified = stage.at
     stream.nextNumber = next.number
     stream.nextVia = next.via
-    stream.nextUnset = stage.clockOf(next.time)
     if (next.time >= stream.newestTime) {
       stream.newestTime = next.time
       stream.newestValue = next.value

@@ -166,7 +166,6 @@ export function createUnsettled(ports: UnsettledPorts) {
     }
     stage.published(() => {
       stream.time = stream.nextTime
-      stream.unset = stream.nextUnset
       const { tail } = stream
       tail.times = tail.times.map((time, i) => move(time, tail.modified[i]))
     })

@@ -37,6 +37,14 @@ export interface Tail {
   since: number
 }
 
+/** A current value whose time waits for correction. */
+export interface Unset {
+  /** The clock that the time was read from. */
+  readonly clock: BootTime
+  /** The newest time of the stream that needs no correction. */
+  readonly trusted: number
+}
+
 /**
  * A live observed attribute instance. Fields named `next...` and `newest...` are staged, the others
  * published.
@@ -57,14 +65,14 @@ export interface LiveStream {
   number: number
   /** The Via chain of the value; undefined if it originates here. */
   via: string | undefined
-  /** The clock that `time` was read from, if it was not set and the time is not corrected yet. */
-  unset: BootTime | undefined
+  /** Defined while `time` waits for correction. */
+  unset: Unset | undefined
   nextTime: number
   nextValue: Json
   nextModified: number
   nextNumber: number
   nextVia: string | undefined
-  nextUnset: BootTime | undefined
+  nextUnset: Unset | undefined
   newestTime: number
   newestValue: Json
   newestTimeBefore: number

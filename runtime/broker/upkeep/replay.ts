@@ -67,10 +67,8 @@ function replayBlob(ports: ReplayPorts, row: LogRow, folded: Map<number, number>
     const value = otherValues.has(position) ? otherValues.get(position)! : triples[i + 2]!
     const time = triples[i + 1]!
     const current = !isLate && row.n > stream.number
-    if (current) {
-      stream.nextVia = row.via ?? undefined
-      stream.nextUnset = unset
-    }
+    if (current) stream.nextVia = row.via ?? undefined
+    ports.live.stageClock(stream, time, unset, current)
     if (row.n > folded.get(number)!) {
       ports.live.stage(stream, time, value, row.at, row.n, current)
       touched.add(stream)

@@ -215,6 +215,41 @@ describe('times by a clock that was not set', () => {
     expect(currentOf().value).toBe(3)
   })
 
+  it.each([
+    ['', async () => clock.check()],
+    [', also after a restart', restart],
+  ])('are followed by late values until the time of a trusted clock that had run ahead%s', async (_, go) => {
+    site.machine.wrongBy = 3_600_000
+    site.machine.setAt = 1
+    clock.check()
+    await create()
+    await observe(1)
+    const ahead = Date.parse(currentOf().observedAt)
+    site.machine.wrongBy = 0
+    clock.check()
+    await observe(2)
+    // A time sent by a device, between the corrected and the uncorrected time of value 2.
+    await observeAt(ahead + 500, 3)
+    expect(currentOf().value).toBe(2)
+    site.machine.setAt = 2
+    await go()
+    expect(unsettled()).toBe(1)
+    // In the group that corrects the time of value 2.
+    await observe(4)
+    await settle()
+    expect(logged()).toMatchObject([
+      { value: 1, isLate: false },
+      { value: 2, isLate: true },
+      { value: 3, isLate: true },
+      { value: 4, isLate: true },
+    ])
+    expect(currentOf().value).toBe(3)
+    await restart()
+    expect(currentOf().value).toBe(3)
+    await observe(5)
+    expect(logged().at(-1)).toMatchObject({ value: 5, isLate: true })
+  })
+
   it('are followed by a current value also if they are of the first value of a device', async () => {
     set()
     site.machine.wrongBy = 3_600_000
