@@ -322,7 +322,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     changes(span: CommitSpan): readonly (() => FollowedPast | undefined)[] {
       // Spans of folded records are by commit, which is later than the commit time of a batch.
       const rids = new Set(spans.changed(span.from, span.to + limits.batchOneTimeMs.value))
-      for (const rid of ports.streams.unfoldedEntities().keys()) rids.add(rid)
+      for (const rid of ports.streams.unfoldedEntities()) rids.add(rid)
       return [...rids].map((rid) => () => pastOf(rid, span))
     },
     /** Streams that may have observations committed within from <= ms < to, each with its reader. */

@@ -44,7 +44,7 @@ export interface Stage {
    */
   observation(stream: number, time: number, value: Json, late: boolean): number
   /** Adds a change record of an entity to the log; its member `n` is its log number. */
-  record(rid: number, change: object): Recorded
+  record(rid: number, change: object): number
   /** Packs the tail of a stream into chunks within this commit. */
   foldStream(fold: StreamFold): void
   /** Closes the group to further works, and makes the next group have a later commit time. */
@@ -58,12 +58,6 @@ export interface Stage {
   undone(action: () => void): void
   /** Values kept for the duration of one group, so that later works see what earlier ones staged. */
   readonly scratch: Map<string, unknown>
-}
-
-/** The number and approximate size of a logged change record. */
-export interface Recorded {
-  readonly number: number
-  readonly bytes: number
 }
 
 export interface Group {
@@ -178,7 +172,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       if (body !== text) unsettledRows++
       const kind = body === text ? 2 : unsettled + 2
       rows.push(['log.change', number, start.at, kind, rid, body])
-      return { number, bytes: body.length }
+      return number
     },
     foldStream(fold) {
       staged++

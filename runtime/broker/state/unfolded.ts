@@ -1,52 +1,56 @@
 /**
  * The change records of the log that are not yet folded into histories: log numbers per entity, in order of
- * first records, and their approximate size. The contents stay in the log.
+ * first records. The contents stay in the log. Most entities have one record, which is stored without an
+ * array.
  */
-import type { Recorded, Stage } from '#broker/commit/stage.ts'
-
-/** Records of one entity, oldest first. */
-export interface Unfolded {
-  readonly numbers: readonly number[]
-  readonly bytes: number
-}
+import type { Stage } from '#broker/commit/stage.ts'
 
 export function createUnfolded() {
-  const byEntity = new Map<number, { numbers: number[]; bytes: number }>()
+  const byEntity = new Map<number, number | readonly number[]>()
   let count = 0
 
-  function remember(rid: number, { number, bytes }: Recorded): void {
+  function remember(rid: number, number: number): void {
     const known = byEntity.get(rid)
-    if (known === undefined) byEntity.set(rid, { numbers: [number], bytes })
-    else {
-      known.numbers.push(number)
-      known.bytes += bytes
-    }
+    if (known === undefined) byEntity.set(rid, number)
+    else if (typeof known === 'number') byEntity.set(rid, [known, number])
+    else (known as number[]).push(number)
     count++
   }
 
   return Object.freeze({
     /** Logs a change record and returns its number. Once on disk, it is remembered until it is folded. */
     record(stage: Stage, rid: number, body: object): number {
-      const logged = stage.record(rid, { at: stage.at, instances: [], ...body })
-      stage.published(() => remember(rid, logged))
-      return logged.number
+      const number = stage.record(rid, { at: stage.at, instances: [], ...body })
+      stage.published(() => remember(rid, number))
+      return number
     },
     remember,
-    unfolded: (rid: number): readonly number[] => byEntity.get(rid)?.numbers ?? [],
-    unfoldedEntities: () => byEntity as ReadonlyMap<number, Unfolded>,
+    unfolded: (rid: number): readonly number[] => numbersOf(byEntity.get(rid)),
+    /** The entities that have such records. */
+    unfoldedEntities: (): Iterable<number> => byEntity.keys(),
+    /** The least log number of such a record; Infinity if there is none. */
+    oldestUnfolded(): number {
+      let oldest = Number.POSITIVE_INFINITY
+      for (const numbers of byEntity.values())
+        oldest = Math.min(oldest, typeof numbers === 'number' ? numbers : numbers[0]!)
+      return oldest
+    },
     unfoldedCount: () => count,
     /**
      * Removes the first records of an entity, which are folded. The entity moves to the end, since its
      * remaining records are recent.
      */
     forget(rid: number, folded: number): void {
-      const known = byEntity.get(rid)
-      if (known === undefined) return
-      const { numbers, bytes } = known
-      const share = folded / numbers.length
-      count -= numbers.splice(0, folded).length
+      const numbers = numbersOf(byEntity.get(rid))
+      const left = numbers.slice(folded)
+      count -= numbers.length - left.length
       byEntity.delete(rid)
-      if (numbers.length > 0) byEntity.set(rid, { numbers, bytes: bytes * (1 - share) })
+      if (left.length > 0) byEntity.set(rid, left.length > 1 ? left : left[0]!)
     },
   })
 }
+
+const none: readonly number[] = []
+
+const numbersOf = (known: number | readonly number[] | undefined): readonly number[] =>
+  known === undefined ? none : typeof known === 'number' ? [known] : known

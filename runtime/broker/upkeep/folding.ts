@@ -158,14 +158,14 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
     let room: number = limits.writebacksPerGroup.value
     let bytes: number = limits.groupBytesMax.value
-    for (const [rid, { numbers, bytes: size }] of streams.unfoldedEntities()) {
-      // The map is in order of first records, so the first recent one ends the search.
+    for (const rid of streams.unfoldedEntities()) {
+      const numbers = streams.unfolded(rid)
+      // They are in order of first records, so the first recent one ends the search.
       if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
       // Folds only the records that fit the group.
-      const fitting = Math.min(1, bytes / size)
-      const folded = numbers.slice(0, Math.ceil(numbers.length * fitting))
-      bytes -= size * fitting
-      foldEntity(group, rid, folded)
+      let fitting = 0
+      while (fitting < numbers.length && bytes > 0) bytes -= records.logSize(numbers[fitting++]!)
+      foldEntity(group, rid, numbers.slice(0, fitting))
     }
   }
 
@@ -176,7 +176,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
 
   /** Folds the records up to a number, so that no record of any entity keeps these rows in the log. */
   function foldEntitiesUpTo(upTo: number, group: Group): void {
-    for (const [rid, { numbers }] of streams.unfoldedEntities()) {
+    for (const rid of streams.unfoldedEntities()) {
+      const numbers = streams.unfolded(rid)
       const recent = numbers.findIndex((number) => number > upTo)
       if (recent !== 0) foldEntity(group, rid, recent < 0 ? numbers.slice() : numbers.slice(0, recent))
     }
@@ -272,8 +273,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
         if (stream.dirtyAt >= 0) number = Math.min(number, stream.number - 1)
       }
     }
-    for (const { numbers } of streams.unfoldedEntities().values()) number = Math.min(number, numbers[0]! - 1)
-    return number
+    return Math.min(number, streams.oldestUnfolded() - 1)
   }
 
   return Object.freeze({

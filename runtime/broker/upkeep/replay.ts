@@ -39,7 +39,7 @@ export function replay(ports: ReplayPorts): { rows: number; observations: number
       else if (row.rid !== null) {
         const rid = row.rid
         if (!foldedRecords.has(rid)) foldedRecords.set(rid, history.lastFoldedChange(rid))
-        if (row.n > foldedRecords.get(rid)!) ports.streams.remember(rid, { number: row.n, bytes: row.bytes })
+        if (row.n > foldedRecords.get(rid)!) ports.streams.remember(rid, row.n)
       }
       rows++
     }

@@ -48,11 +48,6 @@ export interface LogRow {
   readonly via: string | null
 }
 
-/** A log row. The body of a change is not read. */
-export interface LogHead extends LogRow {
-  readonly bytes: number
-}
-
 export interface SubscriptionRow {
   readonly i: number
   readonly id: string
@@ -95,8 +90,8 @@ export function createRecords(database: Database) {
     'SELECT value FROM meta WHERE key = ?',
   )
   const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
-  const logAfter = database.prepare<[number, number], LogHead>(
-    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, via, length(body) AS bytes
+  const logAfter = database.prepare<[number, number], LogRow>(
+    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, via
      FROM log WHERE n > ? ORDER BY n LIMIT ?`,
   )
   const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body, via FROM log WHERE n = ?')
@@ -108,6 +103,7 @@ export function createRecords(database: Database) {
     `SELECT min(CASE kind % ${unsettled} WHEN 1 THEN at ELSE body ->> '$.at' END) AS earliest, max(at) AS latest
      FROM log WHERE n > ? AND n <= ?`,
   )
+  const logSize = database.prepare<[number], number>('SELECT octet_length(body) FROM log WHERE n = ?').pluck()
   const logSizes = database
     .prepare<[number], [n: number, bytes: number]>(
       'SELECT n, length(body) FROM log WHERE n > 0 ORDER BY n LIMIT ?',
@@ -147,6 +143,8 @@ export function createRecords(database: Database) {
     /** Rows in order; changes without their bodies. */
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),
     logAt: (n: number) => logAt.get(n),
+    /** Bytes of the contents of a row. */
+    logSize: (n: number) => logSize.get(n) ?? 0,
     /** The first row after a number. */
     logNext: (n: number) => logNext.get(n),
     /** The earliest commit time and the latest time of a group (ms) of the rows after `n` up to `last`. */
