@@ -3,8 +3,9 @@
  * of a heap that was larger before. Only a collection that reduces memory releases them: 110 of 270 MB after
  * batches of 10,000 entities. Small boards need that memory for other processes.
  *
- * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
- *    steps. Only this one compacts the heap, since up to 12 MB are then copied in one pause.
+ * 1. If the event loop is idle and resident memory is well above the last baseline: two such collections, in
+ *    steps. The second frees what died while the first marked. Only these compact the heap, since up to 12 MB
+ *    are then copied in one pause.
  * 2. While resident memory is above `memoryPressureBytes`: such a collection after a burst of work that made
  *    memory grow by `pressureGrowthBytes`, and per second of work; per four seconds while the event loop is
  *    busy all the time. The young generation, which such a collection shrinks, then stays small.
@@ -27,6 +28,8 @@ const checkMs = 1000
 /** Checks between two collections, since a collection stops the process for a moment; fewer after a load. */
 const checksBetween = 120
 const checksAfterLoad = 20
+/** Collections one check apart, while the process is idle. */
+const collectionsInARow = 2
 /** Least interval at which resident memory is checked against `memoryPressureBytes`. */
 const pressureCheckMs = 100
 /** Least interval of checking the size of the young generation; V8 may double it in each collection. */
@@ -72,22 +75,23 @@ export function createMemoryCheck(
   left = residentBytes(),
 ): () => void {
   let checksToGo = 0
-  let isCollecting = false
+  let collections = 0
   return () => {
     checksToGo--
     if (collect === undefined) return
-    if (isCollecting) {
-      isCollecting = false
+    const isQuiet = busyShare() <= quietShare
+    if (collections > 0) {
       release()
       left = residentBytes()
+      collections = isQuiet && collections < collectionsInARow ? collections + 1 : 0
+      if (collections > 0) return collect()
     }
-    const isQuiet = busyShare() <= quietShare
     if (!isQuiet) checksToGo = Math.min(checksToGo, checksAfterLoad)
     const bytes = residentBytes()
     left = Math.min(left, bytes)
     if (!isQuiet || checksToGo > 0 || bytes - left < limits.memoryExcessBytes.value) return
     collect()
-    isCollecting = true
+    collections = 1
     checksToGo = checksBetween
   }
 }
