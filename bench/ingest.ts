@@ -111,8 +111,8 @@ export async function benchIngest(options: { quick: boolean }): Promise<void> {
   const ours = await measured()
   print('selvedge, acknowledged after the flush', ours)
   say(
-    `ratio to Mosquitto: ${percent(ours.perSecond, floor.perSecond)}  (goal 40 %, aim 60 %; main-thread CPU goal 12 us);` +
-      ` to bare libraries: ${percent(ours.perSecond, bare.perSecond)}\n`,
+    `ratio to bare libraries: ${percent(ours.perSecond, bare.perSecond)}  (goal 50 %; main-thread CPU goal 12 us);` +
+      ` to Mosquitto: ${percent(ours.perSecond, floor.perSecond)}\n`,
   )
 
   say('The same with every flush slowed by 20 ms')
