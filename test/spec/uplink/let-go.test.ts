@@ -166,8 +166,9 @@ describe('data dropped by the budget', () => {
       withinMs,
     )
     const missing = count - (await valuesThere())
-    // Each repeat is of the value before. The last value may have been sent as current, and is counted anyway.
+    // Values that were in flight when the outage began, and the last one, may have been sent and are counted anyway.
+    // On a busy machine these were up to 14. All repeats would be 198 more.
     expect(await lost()).toBeGreaterThanOrEqual(missing)
-    expect(await lost()).toBeLessThan(missing + 10)
+    expect(await lost()).toBeLessThan(missing + count / 2)
   })
 })
