@@ -107,7 +107,7 @@ export const limits = underTrial({
   tailAgeMs: limit(30 * 60_000, 'ms'),
   /** Entity changes in memory. Beyond it: oldest are folded early. */
   entityRecordsUnfoldedMax: limit(65_536, 'records'),
-  /** Requests in the same group wait for the folding. Beyond it: the next group. */
+  /** Requests in the same group wait for the folding, also of entity records. Beyond it: the next group. */
   foldedPerGroup: limit(1024, 'observations'),
   /** Each changed document is written once per interval. Beyond it: written at the next tick. */
   writebackMs: limit(60_000, 'ms'),

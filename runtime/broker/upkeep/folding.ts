@@ -158,13 +158,15 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
     let room: number = limits.writebacksPerGroup.value
     let bytes: number = limits.groupBytesMax.value
+    let count: number = limits.foldedPerGroup.value
     for (const rid of streams.unfoldedEntities()) {
       const numbers = streams.unfolded(rid)
       // They are in order of first records, so the first recent one ends the search.
-      if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
+      if (room-- <= 0 || bytes <= 0 || count <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
       // Folds only the records that fit the group.
       let fitting = 0
-      while (fitting < numbers.length && bytes > 0) bytes -= records.logSize(numbers[fitting++]!)
+      while (fitting < numbers.length && bytes > 0 && count-- > 0)
+        bytes -= records.logSize(numbers[fitting++]!)
       foldEntity(group, rid, numbers.slice(0, fitting))
     }
   }
