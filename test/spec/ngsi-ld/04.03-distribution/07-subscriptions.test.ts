@@ -23,6 +23,7 @@ interface Shown {
   readonly notification: {
     readonly attributes?: readonly string[]
     readonly endpoint: { readonly uri: string }
+    readonly timesSent?: number
   }
 }
 
@@ -131,6 +132,8 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     expect(told!.data).toEqual([{ id: 'urn:p:2', type: 'Pump', flow: at(1) }])
     await here.send('PATCH', `${api}/entities/urn:p:2/attrs`, { heat: at(1) })
     await there.send('PATCH', `${api}/entities/urn:p:2/attrs`, { flow: at(3) })
+    // The notification of 3 has arrived while the other attribute does not match.
+    await vi.waitFor(async () => expect((await passedOn(1))[0]!.notification.timesSent).toBe(2))
     await here.send('PATCH', `${api}/entities/urn:p:2/attrs`, { heat: at(7) })
     await there.send('PATCH', `${api}/entities/urn:p:2/attrs`, { flow: at(4) })
     const all = await bodies(4)
