@@ -28,8 +28,6 @@ const checkMs = 1000
 /** Checks between two collections, since a collection stops the process for a moment; fewer after a load. */
 const checksBetween = 120
 const checksAfterLoad = 20
-/** Collections one check apart, while the process is idle. */
-const collectionsInARow = 2
 /** Least interval at which resident memory is checked against `memoryPressureBytes`. */
 const pressureCheckMs = 100
 /** Least interval of checking the size of the young generation; V8 may double it in each collection. */
@@ -75,23 +73,30 @@ export function createMemoryCheck(
   left = residentBytes(),
 ): () => void {
   let checksToGo = 0
-  let collections = 0
+  let isCollecting = false
+  let isSecondDue = false
   return () => {
     checksToGo--
     if (collect === undefined) return
     const isQuiet = busyShare() <= quietShare
-    if (collections > 0) {
+    if (isCollecting) {
+      isCollecting = false
       release()
       left = residentBytes()
-      collections = isQuiet && collections < collectionsInARow ? collections + 1 : 0
-      if (collections > 0) return collect()
+      // The share includes the work of the collection.
+      return
     }
     if (!isQuiet) checksToGo = Math.min(checksToGo, checksAfterLoad)
     const bytes = residentBytes()
     left = Math.min(left, bytes)
-    if (!isQuiet || checksToGo > 0 || bytes - left < limits.memoryExcessBytes.value) return
+    const isDue = checksToGo <= 0 && bytes - left >= limits.memoryExcessBytes.value
+    const isSecond = isSecondDue
+    isSecondDue = false
+    if (!isQuiet || !(isSecond || isDue)) return
     collect()
-    collections = 1
+    isCollecting = true
+    if (isSecond) return
+    isSecondDue = true
     checksToGo = checksBetween
   }
 }
