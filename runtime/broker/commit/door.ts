@@ -66,6 +66,8 @@ export interface DoorPorts extends Instruments {
   readonly snapshot?: (<T>(decide: () => T) => T) | undefined
   /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
   readonly upkeep: (group: Group) => void
+  /** Whether upkeep must be committed before further works are decided. */
+  readonly isUpkeepFirst?: (() => boolean) | undefined
   /** Without it, disk space is never checked. */
   readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'walBytesMax' | 'keptBytes' | 'refused'> | undefined
   /** Called when a group failed because the database is damaged. */
@@ -151,9 +153,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   }
 
   function start(): void {
-    nudged = false
     const next = singly.shift()
-    const works = next === undefined ? queue.take(groupBytesMax(room)) : [next]
+    // After a failure of upkeep, works do not wait for it.
+    nudged = next === undefined && now() >= upkeepPausedUntil && ports.isUpkeepFirst?.() === true
+    const works = next !== undefined ? [next] : nudged ? [] : queue.take(groupBytesMax(room))
     if (queue.length() > 0) firstAt = now()
     const begunAt = now()
     const decided = snapshot(() => decide(works))

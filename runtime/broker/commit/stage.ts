@@ -35,8 +35,6 @@ export interface Stage {
   readonly batchAt: number | undefined
   /** This stage for a write whose times `times` (ms) were read from a clock that was not set. */
   unset(clock: BootTime, times: ReadonlySet<number>): Stage
-  /** The clock that this time (ms) was read from if it was not set; undefined for any other time. */
-  clockOf(time: number): BootTime | undefined
   /** Adds a row to the group. */
   write(statement: WriteStatement, ...parameters: SqlValue[]): void
   /**
@@ -141,7 +139,6 @@ export function createGroup(start: { at: number; number: number }): Group {
     },
     from: (via) => stageAs({ ...facts, via }),
     unset: (clock, times) => stageAs({ ...facts, unset: { clock, times } }),
-    clockOf: (time) => clockOf(facts.unset, time),
     scratch,
     write(...row) {
       staged++

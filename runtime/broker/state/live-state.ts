@@ -8,7 +8,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { footprintOf } from '#base/process/footprint.ts'
 import { assert } from '#base/register/errors.ts'
-import type { BootTime, Clock } from '#base/time/clock.ts'
+import type { Clock } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { createUnwritten, type LiveEntity, type LiveStream, type Tail } from './unwritten.ts'
 
@@ -115,13 +115,11 @@ export function createLiveState(clock: Clock) {
         modified: seed.modified,
         number: seed.number,
         via: seed.via,
-        unset: undefined,
         nextTime: seed.time,
         nextValue: seed.value,
         nextModified: seed.modified,
         nextNumber: seed.number,
         nextVia: seed.via,
-        nextUnset: undefined,
         newestTime: seed.newestTime,
         newestValue: seed.newestTime === seed.time ? seed.value : null,
         newestTimeBefore: seed.newestTime,
@@ -147,19 +145,6 @@ export function createLiveState(clock: Clock) {
       if (seed.mirror !== undefined) mirrors.add(seed.mirror)
       seed.entity.streams.push(stream)
       return stream
-    },
-
-    /**
-     * Stages the clock of an instance, before the instance itself.
-     * @param clock undefined if the time needs no correction
-     */
-    stageClock(stream: LiveStream, time: number, clock: BootTime | undefined, current: boolean): void {
-      const { nextUnset } = stream
-      if (clock !== undefined) {
-        if (current) stream.nextUnset = { clock, trusted: nextUnset?.trusted ?? stream.nextTime }
-      } else if (current) stream.nextUnset = undefined
-      else if (nextUnset !== undefined && time > nextUnset.trusted)
-        stream.nextUnset = { ...nextUnset, trusted: time }
     },
 
     /** Stages one instance: into the tail, and as the next current value when `current`. */
@@ -212,7 +197,6 @@ export function createLiveState(clock: Clock) {
       stream.tail.committed = stream.tail.times.length
       stream.newestTimeBefore = stream.newestTime
       stream.newestValueBefore = stream.newestValue
-      stream.unset = stream.nextUnset
       if (stream.nextNumber === stream.number) return
       stream.time = stream.nextTime
       stream.value = stream.nextValue
@@ -236,7 +220,6 @@ export function createLiveState(clock: Clock) {
       stream.nextModified = stream.modified
       stream.nextNumber = stream.number
       stream.nextVia = stream.via
-      stream.nextUnset = stream.unset
       stream.newestTime = stream.newestTimeBefore
       stream.newestValue = stream.newestValueBefore
     },

@@ -6,7 +6,6 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Names } from '#broker/commit/interned-names.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -47,11 +46,10 @@ export interface StreamsPorts {
   readonly history: History
   readonly names: Names
   readonly live: LiveState
-  readonly clock: Clock
   readonly collisions: Pick<Collisions, 'note'>
 }
 
-export function createStreams({ history, names, live, clock, collisions }: StreamsPorts) {
+export function createStreams({ history, names, live, collisions }: StreamsPorts) {
   let lastStream = history.lastStream()
 
   /** The stream of an instance if it exists; loads it into memory. */
@@ -128,9 +126,6 @@ export function createStreams({ history, names, live, clock, collisions }: Strea
     }
     stage.write('stream.insert', row.s, row.rid, row.name, dataset, 0, shape, row.mirror)
     const stream = enter(row, owner)
-    const clockOfTime = stage.clockOf(stream.time)
-    if (clockOfTime !== undefined)
-      stream.unset = stream.nextUnset = { clock: clockOfTime, trusted: Number.NEGATIVE_INFINITY }
     stage.undone(() => live.drop(stream))
     return stream
   }
@@ -167,22 +162,15 @@ export function createStreams({ history, names, live, clock, collisions }: Strea
   ): ObservationVerdict {
     if (time === stream.nextTime && same(stream.nextValue, value)) return 'duplicate'
     if (!replace && time <= stream.newestTime && isKnown(history, stream, time, value)) return 'duplicate'
-    const current = replace || time >= correctedTime(stream) || stream.nextTime === Number.NEGATIVE_INFINITY
+    const current = replace || time >= stream.nextTime
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
-    live.stageClock(stream, time, stage.clockOf(time), current)
     live.stage(stream, time, value, stage.at, number, current)
     if (current) {
       collisions.note(stream.entity.rid, stream.nextVia, stage.via)
       stream.nextVia = stage.via
     }
     return current ? 'new' : 'late'
-  }
-
-  /** The time of the value that is current once the times that wait are corrected, as far as known. */
-  function correctedTime({ nextTime, nextUnset }: LiveStream): number {
-    if (nextUnset === undefined) return nextTime
-    return Math.max(nextUnset.trusted, nextTime + (clock.trust?.correction(nextUnset.clock) ?? 0))
   }
 
   /**
@@ -249,7 +237,6 @@ export function createStreams({ history, names, live, clock, collisions }: Strea
         stream.shapedAt = shapedAt
       })
     }
-    live.stageClock(stream, next.time, stage.clockOf(next.time), true)
     stream.nextTime = next.time
     stream.nextValue = next.value
     stream.nextModified = stage.at

@@ -68,6 +68,8 @@ export function createUnsettled(ports: UnsettledPorts) {
     const isTrusted = clock.trust?.stretch() === undefined
     if (!isTrusted && !isTooMuch()) return true
     const rows = settle(group.stage, isTrusted ? correction : () => 0)
+    // Values must not wait for rows that are not on disk.
+    if (rows === 0) count = 0
     return isTrusted || rows < count
   }
 
@@ -78,6 +80,12 @@ export function createUnsettled(ports: UnsettledPorts) {
     live.tailBytes() > limits.tailBytesMax.value ||
     live.streamCount() > limits.streamsLiveMax.value ||
     streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value
+
+  /**
+   * Whether times can be corrected now. New values wait until then, since they are compared with the current
+   * ones.
+   */
+  const isFirst = (): boolean => count > 0 && clock.trust?.stretch() === undefined
 
   function settle(stage: Stage, correctionOf: (then: BootTime) => number): number {
     const byEntity = new Map<number, Moves>()
@@ -157,7 +165,6 @@ export function createUnsettled(ports: UnsettledPorts) {
     streams.touch(stage, stream)
     const wasTime = stream.nextTime
     stream.nextTime = move(wasTime)
-    if (stream.nextTime !== wasTime) stream.nextUnset = undefined
     if (stream.nextTime < wasTime) becomeNewest(stage, stream, move)
     stream.newestTime = move(stream.newestTime)
     if (stream.nextTime > stream.newestTime) {
@@ -205,8 +212,9 @@ export function createUnsettled(ports: UnsettledPorts) {
     attach,
     /** Whether times wait for correction, or new ones may arrive. */
     isHeld: (): boolean => count > 0 || clock.trust?.stretch() !== undefined,
+    isFirst,
     /** Whether a group should be started for it alone. */
-    isDue: (): boolean => count > 0 && (clock.trust?.stretch() === undefined || isTooMuch()),
+    isDue: (): boolean => isFirst() || (count > 0 && isTooMuch()),
     count: () => count,
   })
 }

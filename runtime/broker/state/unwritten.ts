@@ -3,7 +3,6 @@
  * contiguously, so that a search scans a hundred thousand of them in the time of a few documents. Only a
  * number within the bounds, or a value that is not a number, needs the full test.
  */
-import type { BootTime } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { ValueTest } from '#store/query/newer-values.ts'
 
@@ -37,14 +36,6 @@ export interface Tail {
   since: number
 }
 
-/** A current value whose time waits for correction. */
-export interface Unset {
-  /** The clock that the time was read from. */
-  readonly clock: BootTime
-  /** The newest time of the stream that needs no correction. */
-  readonly trusted: number
-}
-
 /**
  * A live observed attribute instance. Fields named `next...` and `newest...` are staged, the others
  * published.
@@ -65,14 +56,11 @@ export interface LiveStream {
   number: number
   /** The Via chain of the value; undefined if it originates here. */
   via: string | undefined
-  /** Defined while `time` waits for correction. */
-  unset: Unset | undefined
   nextTime: number
   nextValue: Json
   nextModified: number
   nextNumber: number
   nextVia: string | undefined
-  nextUnset: Unset | undefined
   newestTime: number
   newestValue: Json
   newestTimeBefore: number

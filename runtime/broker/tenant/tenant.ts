@@ -101,7 +101,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const names = createNames(records)
   const live = createLiveState(clock)
   const { collisions, noteOrigins } = originsOf(ports, entities)
-  const streams = createStreams({ history, names, live, clock, collisions })
+  const streams = createStreams({ history, names, live, collisions })
   let outside = disconnected
   let uplinks: ReturnType<Connections['uplinks']> | undefined
   const matcher = createMatcher({
@@ -336,6 +336,7 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
       number,
       at: read.at,
       upkeep: upkeep.attach,
+      isUpkeepFirst: unsettled.isFirst,
       room,
       snapshot: createSnapshot(parts.database),
       onDamage: (error) => ports.onDamage(tenant, ports.file, error),

@@ -161,7 +161,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     let count: number = limits.foldedPerGroup.value
     for (const rid of streams.unfoldedEntities()) {
       const numbers = streams.unfolded(rid)
-      // They are in order of first records, so the first recent one ends the search.
+      // The entities are in order of first records, so the first recent one ends the search.
       if (room-- <= 0 || bytes <= 0 || count <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
       // Folds only the records that fit the group.
       let fitting = 0

@@ -54,7 +54,7 @@ export function replay(ports: ReplayPorts): { rows: number; observations: number
 }
 
 function replayBlob(ports: ReplayPorts, row: LogRow, folded: Map<number, number>): number {
-  const { triples, others, unset } = decodeObservations(row.body)
+  const { triples, others } = decodeObservations(row.body)
   const otherValues = new Map<number, Json>(others)
   const touched = new Set<LiveStream>()
   let count = 0
@@ -68,7 +68,6 @@ function replayBlob(ports: ReplayPorts, row: LogRow, folded: Map<number, number>
     const time = triples[i + 1]!
     const current = !isLate && row.n > stream.number
     if (current) stream.nextVia = row.via ?? undefined
-    ports.live.stageClock(stream, time, unset, current)
     if (row.n > folded.get(number)!) {
       ports.live.stage(stream, time, value, row.at, row.n, current)
       touched.add(stream)

@@ -103,7 +103,7 @@ export function createRecords(database: Database) {
     `SELECT min(CASE kind % ${unsettled} WHEN 1 THEN at ELSE body ->> '$.at' END) AS earliest, max(at) AS latest
      FROM log WHERE n > ? AND n <= ?`,
   )
-  const logSize = database.prepare<[number], number>('SELECT octet_length(body) FROM log WHERE n = ?').pluck()
+  const logSize = database.prepare<[number], number>('SELECT length(body) FROM log WHERE n = ?').pluck()
   const logSizes = database
     .prepare<[number], [n: number, bytes: number]>(
       'SELECT n, length(body) FROM log WHERE n > 0 ORDER BY n LIMIT ?',
