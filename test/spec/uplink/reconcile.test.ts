@@ -77,6 +77,8 @@ describe('an uplink that reconciles', () => {
 
   beforeEach(async () => {
     setLimit('reconcileNoteMs', 300)
+    // An uplink that rests notes the position of the centre when it wakes.
+    setLimit('uplinkRestMs', 100)
     folders = mkdtempSync(join(tmpdir(), 'selvedge-reconcile-'))
     port = 0
     ;[site, centre] = await Promise.all([startGatewayInside(join(folders, 'site')), startCentre('centre')])
