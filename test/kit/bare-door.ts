@@ -6,20 +6,22 @@ import { join } from 'node:path'
 import { isGatewayError } from '#base/register/errors.ts'
 import { createLog } from '#base/register/log.ts'
 import { createMetrics } from '#base/register/metrics.ts'
-import { createDoor } from '#broker/commit/door.ts'
-import type { Group, Stage } from '#broker/commit/stage.ts'
+import { createDoor, type GroupUpkeep } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
 import { migrate, openReader } from '#store/file/database.ts'
 import { createRecords } from '#store/tables/records.ts'
 import type { Writer } from '#store/writer/writer.ts'
 import { settableClock, temporaryFolder } from './broker.ts'
 
+export const noUpkeep: GroupUpkeep = { note() {}, attach() {}, isFirst: () => false }
+
 export interface BareDoorOptions {
   readonly lingerMs?: number
-  readonly upkeep?: (group: Group) => void
+  readonly upkeep?: Partial<GroupUpkeep>
 }
 
 /** One at a time for one writer. */
-export async function openBareDoor(writer: Writer, { lingerMs = 0, upkeep }: BareDoorOptions = {}) {
+export async function openBareDoor(writer: Writer, { lingerMs = 0, upkeep = {} }: BareDoorOptions = {}) {
   const { folder, remove } = temporaryFolder()
   const file = join(folder, 'tenant.db')
   migrate(file)
@@ -32,7 +34,7 @@ export async function openBareDoor(writer: Writer, { lingerMs = 0, upkeep }: Bar
   const log = createLog({ level: 'info', clock, write: (line) => events.push(JSON.parse(line).event) })
   const start = { number: records.logLast(), at: 0 }
   const door = createDoor(
-    { tenant: '', writer, clock, metrics, log, ...start, upkeep: upkeep ?? (() => undefined), onDamage() {} },
+    { tenant: '', writer, clock, metrics, log, ...start, upkeep: { ...noUpkeep, ...upkeep }, onDamage() {} },
     { lingerMs },
   )
   return {

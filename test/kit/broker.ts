@@ -19,6 +19,7 @@ import { openTenants, type Tenants } from '#broker/tenant/tenants.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { createWriter, type Writer } from '#store/writer/writer.ts'
+import type { GroupMessage } from '#store/writer/writer-protocol.ts'
 import { unmended } from './mending.ts'
 
 /** A clock that runs as the machine's does, but can be set. */
@@ -57,8 +58,8 @@ export interface OpenBroker {
   readonly logged: { readonly event: string; readonly [fact: string]: unknown }[]
   /** The next group with something in it leaves no trace, for this reason. */
   refuseNextGroup(error: GatewayError): void
-  /** The same of all groups, until it is called without a reason. */
-  refuseGroups(error: GatewayError | undefined): void
+  /** The same of all groups that have a reason, until it is called with another function. */
+  refuseGroups(reason: (group: Omit<GroupMessage, 'kind'>) => GatewayError | undefined): void
   readonly writer: Writer
   /** Runs all upkeep that is due, after `ms` have passed. */
   upkeep(ms?: number): Promise<void>
@@ -92,13 +93,13 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
   const announced: Delivery[] = []
   const logged: OpenBroker['logged'] = []
   let inside: TenantParts | undefined
-  let refusal: GatewayError | undefined
-  let isRefusing = false
+  let next: GatewayError | undefined
+  let reason: Parameters<OpenBroker['refuseGroups']>[0] = () => undefined
   const refusing: Writer = {
     ...writer,
     write(group, done) {
-      const error = refusal
-      if (!isRefusing) refusal = undefined
+      const error = next ?? reason(group)
+      next = undefined
       if (error === undefined) writer.write(group, done)
       else setImmediate(() => done(error, { chunks: 0, logBytes: 0 }))
     },
@@ -133,11 +134,10 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
     announced,
     logged,
     refuseNextGroup(error) {
-      refusal = error
+      next = error
     },
-    refuseGroups(error) {
-      refusal = error
-      isRefusing = error !== undefined
+    refuseGroups(of) {
+      reason = of
     },
     async upkeep(ms = ages) {
       clock.pass(ms)

@@ -14,6 +14,7 @@ import { createDoor, type Door } from '#broker/commit/door.ts'
 import { type Database, migrate, openReader } from '#store/file/database.ts'
 import { createRecords } from '#store/tables/records.ts'
 import { createWriter, type Writer } from '#store/writer/writer.ts'
+import { noUpkeep } from './bare-door.ts'
 
 export interface OpenDoor {
   readonly door: Door
@@ -57,7 +58,7 @@ export async function openDoor(file: string, options: DoorOptions = {}): Promise
       metrics: createMetrics(),
       number: createRecords(database).logLast(),
       at: 0,
-      upkeep: () => undefined,
+      upkeep: noUpkeep,
       onDamage: () => undefined,
     },
     { lingerMs: options.lingerMs ?? 5 },

@@ -266,7 +266,7 @@ async function run(open: OpenBroker, model: Model, { ops, first, fate }: Step): 
   const expected: string[] = []
   const actions: Promise<string>[] = []
   // A busy board may accept concurrent submissions in more than one group.
-  if (fate === 'full') open.refuseGroups(full)
+  if (fate === 'full') open.refuseGroups(() => full)
   if (fate === 'spoilt') {
     const bad = open.main.door.commit((stage) => stage.write('subscription.insert', 1, null, null, null))
     actions.push(answerOf(bad))
@@ -280,7 +280,7 @@ async function run(open: OpenBroker, model: Model, { ops, first, fate }: Step): 
     actions.push(answerOf(perform(open, past, one)))
   }
   const answers = await Promise.all(actions)
-  open.refuseGroups(undefined)
+  open.refuseGroups(() => undefined)
   if (answers.includes('store.full')) return model
   expect(answers).toEqual(expected)
   return next

@@ -21,8 +21,11 @@ export const clockLimits = {
    * removed.
    */
   clockRemovalMs: limit(3_600_000, 'ms'),
-  /** More than a day of a quiet site; corrected in a minute. Beyond it: their times remain as stamped. */
+  /**
+   * More than a day of a quiet site; corrected in seconds, on a small board in a minute. Beyond it: their
+   * times remain as stamped.
+   */
   unsettledRowsMax: limit(200_000, 'log rows'),
-  /** Bounds deciding time and one commit. Beyond it: the next group. */
+  /** At most, if they take less than `groupDecideMs`. Beyond it: the next group. */
   unsettledRowsPerGroup: limit(5000, 'log rows'),
 } as const satisfies Record<string, Limit>

@@ -2,7 +2,8 @@
  * The door: the only way to write. All writes of a tenant, from MQTT, HTTP and internal parts, are works in
  * one FIFO queue. When the previous group is on disk, the waiting works are decided in order against
  * committed state plus the works of their own group. Their rows are sent to the writer thread. Only after the
- * flush is staged state published and every work answered: acknowledged means on disk and readable.
+ * flush is staged state published and every work answered: acknowledged means on disk and readable. Upkeep is
+ * added to groups; works wait only for upkeep that changes what they are compared with.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -64,14 +65,20 @@ export interface DoorPorts extends Instruments {
   readonly at: number
   /** Runs the decisions of a group in one read transaction; without it, each read sees the newest state. */
   readonly snapshot?: (<T>(decide: () => T) => T) | undefined
-  /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
-  readonly upkeep: (group: Group) => void
-  /** Whether upkeep must be committed before further works are decided. */
-  readonly isUpkeepFirst?: (() => boolean) | undefined
+  readonly upkeep: GroupUpkeep
   /** Without it, disk space is never checked. */
   readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'walBytesMax' | 'keptBytes' | 'refused'> | undefined
   /** Called when a group failed because the database is damaged. */
   readonly onDamage: (error: GatewayError) => void
+}
+
+export interface GroupUpkeep {
+  /** Called for each group about to be sent, also while upkeep pauses. */
+  note(group: Group): void
+  /** Adds upkeep that is due (folding, write-back, trimming). */
+  attach(group: Group): void
+  /** Whether upkeep must be committed before further works are decided. */
+  isFirst(): boolean
 }
 
 /** Pause of upkeep after a group that carried it failed, ms. */
@@ -154,8 +161,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
 
   function start(): void {
     const next = singly.shift()
-    // After a failure of upkeep, works do not wait for it.
-    nudged = next === undefined && now() >= upkeepPausedUntil && ports.isUpkeepFirst?.() === true
+    // Works do not wait for upkeep after it failed, nor if the door closes.
+    nudged = next === undefined && !closed && now() >= upkeepPausedUntil && ports.upkeep.isFirst()
     const works = next !== undefined ? [next] : nudged ? [] : queue.take(groupBytesMax(room))
     if (queue.length() > 0) firstAt = now()
     const begunAt = now()
@@ -172,10 +179,11 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     const isLong = (): boolean =>
       group.closesTime() || group.rowCount() > limits.groupRowsMax.value || now() > until
     const refused = decideAll(works, group, isLong)
+    ports.upkeep.note(group)
     const mark = group.mark()
     if (singly.length > 0 || now() < upkeepPausedUntil) return { group, works, refused, hasUpkeep: false }
     try {
-      ports.upkeep(group)
+      ports.upkeep.attach(group)
     } catch (error) {
       // No client waits for upkeep, and no work may fail because of it.
       log.error('gateway.fault', { error, during: 'upkeep' })

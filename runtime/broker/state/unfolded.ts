@@ -37,15 +37,16 @@ export function createUnfolded() {
     },
     unfoldedCount: () => count,
     /**
-     * Removes the first records of an entity, which are folded. The entity moves to the end, since its
-     * remaining records are recent.
+     * Removes the first records of an entity, which are folded. The entity moves to the end if its remaining
+     * records are recent, later than `aged`.
      */
-    forget(rid: number, folded: number): void {
+    forget(rid: number, folded: number, aged: number): void {
       const numbers = numbersOf(byEntity.get(rid))
       const left = numbers.slice(folded)
       count -= numbers.length - left.length
-      byEntity.delete(rid)
-      if (left.length > 0) byEntity.set(rid, left.length > 1 ? left : left[0]!)
+      const [first] = left
+      if (first === undefined || first > aged) byEntity.delete(rid)
+      if (first !== undefined) byEntity.set(rid, left.length > 1 ? left : first)
     },
   })
 }

@@ -41,10 +41,24 @@ type Move = (time: number, committedAt?: number) => number
 /** These rows as they stand in JSON. */
 type Texts = ReadonlyMap<string, string>
 
-/** A change record with those of its times that came from a clock that was not set. */
-interface UnsetChange {
-  readonly unset?: BootTime & { readonly times: readonly number[] }
+/** A row of observations with times from a clock that was not set. */
+interface UnsetObservations extends ReturnType<typeof decodeObservations> {
+  readonly n: number
 }
+
+/** A change record with such times among others. */
+interface UnsetChange {
+  readonly n: number
+  readonly rid: number
+  readonly unset: (BootTime & { readonly times: readonly number[] }) | undefined
+  /** The rest of it, as JSON. */
+  readonly text: string
+}
+
+/** 79 rows or 16 KiB, at 5,000 rows and 1 MiB per group. */
+const shareAtStart = 2 ** -6
+/** One row. */
+const shareMin = 2 ** -13
 
 const encoder = new TextEncoder()
 const dateTimes = /"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z)"/g
@@ -52,19 +66,23 @@ const dateTimes = /"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z)"/g
 export function createUnsettled(ports: UnsettledPorts) {
   const { records, history, live, streams, clock } = ports
   let count = records.unsettledCount()
+  const share = createGroupShare(clock.monotonic)
   let settled = { observations: 0, corrected: 0 }
+
+  /** Counts the rows of a group whose times wait. */
+  function note(group: Group): void {
+    const added = group.unsettledCount()
+    group.onWritten(() => {
+      count += added
+    })
+  }
 
   /**
    * Corrects what can be corrected, in a group that is about to be sent. Returns whether the rest of upkeep
    * has to wait. If too much waits, the oldest times stay uncorrected.
    */
   function attach(group: Group): boolean {
-    const added = group.unsettledCount()
-    if (added > 0)
-      group.onWritten(() => {
-        count += added
-      })
-    if (count === 0 && added === 0) return false
+    if (count === 0 && group.unsettledCount() === 0) return false
     const isTrusted = clock.trust?.stretch() === undefined
     if (!isTrusted && !isTooMuch()) return true
     const rows = settle(group.stage, isTrusted ? correction : () => 0)
@@ -88,35 +106,36 @@ export function createUnsettled(ports: UnsettledPorts) {
   const isFirst = (): boolean => count > 0 && clock.trust?.stretch() === undefined
 
   function settle(stage: Stage, correctionOf: (then: BootTime) => number): number {
+    share.begin()
     const byEntity = new Map<number, Moves>()
-    const rows = records.logUnsettled(limits.unsettledRowsPerGroup.value)
+    const ridOf = createRidOf(ports)
+    const { rows, observed, changes } = firstRows(ridOf)
     const moveBy = movesWithin(rows)
     let observations = 0
     let corrected = 0
     const { byStream, moveTriples } = createStreamMoves(ports)
     const shiftOf = (unset: BootTime | undefined): number => (unset === undefined ? 0 : correctionOf(unset))
-    for (const row of rows.filter(isOfObservations)) {
-      const { triples, others, unset } = decodeObservations(row.body)
+    for (const { n, triples, others, unset } of observed) {
       const shift = shiftOf(unset)
       moveTriples(triples, shift)
       observations += triples.length / 3
       if (shift !== 0) corrected += triples.length / 3
-      stage.write('log.rewrite', 1, encodeObservations({ triples, others }), row.n)
+      stage.write('log.rewrite', 1, encodeObservations({ triples, others }), n)
     }
-    const changes = rows.filter((row) => !isOfObservations(row))
-    for (const row of changes) {
-      const { unset } = changeOf(row)
-      const moves = movesOf(byEntity, row.rid!)
+    for (const { rid, unset } of changes) {
+      const moves = movesOf(byEntity, rid)
       for (const time of unset?.times ?? []) moves.set(time, time + shiftOf(unset))
     }
     for (const [s, moves] of byStream) {
       refold(stage, s, moves, moveBy(moves))
-      const rid = live.stream(s)?.entity.rid ?? history.stream(s)?.rid
-      for (const [from, to] of rid === undefined ? [] : moves) movesOf(byEntity, rid!).set(from, to)
+      const rid = ridOf(s)
+      if (rid !== undefined) for (const [from, to] of moves) movesOf(byEntity, rid).set(from, to)
     }
     const texts = new Map([...byEntity].map(([rid, moves]) => [rid, textsOf(moves)] as const))
-    for (const row of changes) rewrite(stage, row, texts.get(row.rid!)!)
+    for (const { n, rid, text } of changes)
+      stage.write('log.rewrite', 2, encoder.encode(moved(text, texts.get(rid)!)), n)
     for (const [rid, moves] of byEntity) settleEntity(stage, rid, moveBy(moves), texts.get(rid)!)
+    share.end(stage)
     stage.published(() => {
       count -= rows.length
       settled.observations += observations
@@ -126,6 +145,30 @@ export function createUnsettled(ports: UnsettledPorts) {
       settled = { observations: 0, corrected: 0 }
     })
     return rows.length
+  }
+
+  /** The first rows whose times wait, at least one if there are any. Each document is written whole. */
+  function firstRows(ridOf: (s: number) => number | undefined) {
+    const rows: LogRow[] = []
+    const observed: UnsetObservations[] = []
+    const changes: UnsetChange[] = []
+    const rids = new Set<number | undefined>()
+    const most = Math.ceil(limits.unsettledRowsPerGroup.value * share.value())
+    let bytes = limits.groupBytesMax.value * share.value()
+    for (const row of records.logUnsettled(most)) {
+      bytes -= row.body.length
+      if (rows.length > 0 && (bytes < 0 || rids.size >= limits.writebacksPerGroup.value)) break
+      rows.push(row)
+      if (isOfObservations(row)) {
+        const decoded = decodeObservations(row.body)
+        observed.push({ n: row.n, ...decoded })
+        for (let i = 0; i < decoded.triples.length; i += 3) rids.add(ridOf(streamOf(decoded.triples[i]!)))
+      } else {
+        changes.push(changeOf(row))
+        rids.add(row.rid!)
+      }
+    }
+    return { rows, observed, changes }
   }
 
   /** Packs chunks again that were folded early because their stream ended or changed its shape. */
@@ -155,8 +198,11 @@ export function createUnsettled(ports: UnsettledPorts) {
     for (const stream of live.entity(rid)?.streams ?? []) restamp(stage, stream, move)
     for (const n of streams.unfolded(rid)) {
       const row = records.logAt(n)
+      if (row?.kind !== 2) continue
       // An unrelated change record may contain a corrected observation time.
-      if (row?.kind === 2) rewrite(stage, row, texts)
+      const before = Buffer.from(row.body).toString()
+      const text = moved(before, texts)
+      if (text !== before) stage.write('log.rewrite', 2, encoder.encode(text), n)
     }
     ports.documents().writeBack(stage, rid, (text) => moved(text, texts))
   }
@@ -173,8 +219,8 @@ export function createUnsettled(ports: UnsettledPorts) {
     }
     stage.published(() => {
       stream.time = stream.nextTime
-      const { tail } = stream
-      tail.times = tail.times.map((time, i) => move(time, tail.modified[i]))
+      const { times, modified } = stream.tail
+      for (let i = 0; i < times.length; i++) times[i] = move(times[i]!, modified[i])
     })
   }
 
@@ -201,14 +247,8 @@ export function createUnsettled(ports: UnsettledPorts) {
     })
   }
 
-  function rewrite(stage: Stage, row: LogRow, texts: Texts): void {
-    const { unset, ...change } = changeOf(row)
-    const before = JSON.stringify(change)
-    const text = moved(before, texts)
-    if (unset !== undefined || text !== before) stage.write('log.rewrite', 2, encoder.encode(text), row.n)
-  }
-
   return Object.freeze({
+    note,
     attach,
     /** Whether times wait for correction, or new ones may arrive. */
     isHeld: (): boolean => count > 0 || clock.trust?.stretch() !== undefined,
@@ -221,25 +261,31 @@ export function createUnsettled(ports: UnsettledPorts) {
 
 /** Corrects observations in order, with the newest corrected time of each stream. */
 function createStreamMoves({ live, history }: Pick<UnsettledPorts, 'live' | 'history'>) {
+  /** The newest corrected time so far. */
   const newest = new Map<number, number>()
+  const newestBefore = new Map<number, number>()
   const byStream = new Map<number, Moves>()
-  /** The newest time before the first of them, which has the original time `first`. */
-  function before(s: number, first: number): number {
+  /** The newest time before the first of these observations. */
+  function before(s: number): number {
+    const known = newestBefore.get(s)
+    if (known !== undefined) return known
+    const [first] = byStream.get(s)!.keys()
     const times = live.stream(s)?.tail.times ?? []
-    const end = times.indexOf(first)
-    const folded = history.lastTime(s) ?? Number.NEGATIVE_INFINITY
-    return times.slice(0, Math.max(0, end)).reduce((most, time) => Math.max(most, time), folded)
+    let most = history.lastTime(s) ?? Number.NEGATIVE_INFINITY
+    for (let i = 0, end = times.indexOf(first!); i < end; i++) most = Math.max(most, times[i]!)
+    newestBefore.set(s, most)
+    return most
   }
   function isLate(s: number, from: number, to: number): boolean {
-    const known = newest.get(s) ?? before(s, from)
+    const known = newest.get(s) ?? Number.NEGATIVE_INFINITY
     newest.set(s, Math.max(known, to))
     // If the correction moves times forward, late observations stay late and no others become late.
-    return to < from && to < known
+    return to < from && (to < known || to < before(s))
   }
 
   function moveTriples(triples: Float64Array, shift: number): void {
     for (let i = 0; i < triples.length; i += 3) {
-      const [s, from, to] = [Math.floor(triples[i]! / 2), triples[i + 1]!, triples[i + 1]! + shift]
+      const [s, from, to] = [streamOf(triples[i]!), triples[i + 1]!, triples[i + 1]! + shift]
       movesOf(byStream, s).set(from, to)
       triples[i + 1] = to
       // With corrected times, an observation that arrived after a newer one did not become current.
@@ -248,6 +294,43 @@ function createStreamMoves({ live, history }: Pick<UnsettledPorts, 'live' | 'his
   }
 
   return { byStream, moveTriples }
+}
+
+/**
+ * The share of its limits that a group of corrections uses: halved after a group that took long or did not
+ * fit the disk, doubled after a short one.
+ */
+function createGroupShare(monotonic: () => number) {
+  let share = shareAtStart
+  let begunAt = 0
+  const scale = (factor: number): void => {
+    share = Math.min(1, Math.max(shareMin, share * factor))
+  }
+  return {
+    value: () => share,
+    begin(): void {
+      begunAt = monotonic()
+    },
+    end(stage: Stage): void {
+      const tookMs = monotonic() - begunAt
+      stage.undone(() => scale(1 / 2))
+      stage.published(() => {
+        if (tookMs > limits.groupDecideMs.value) scale(1 / 2)
+        else if (tookMs < limits.groupDecideMs.value / 2) scale(2)
+      })
+    },
+  }
+}
+
+const streamOf = (lateStream: number): number => Math.floor(lateStream / 2)
+
+/** Looks up the entity of a stream, once. */
+function createRidOf({ live, history }: Pick<UnsettledPorts, 'live' | 'history'>) {
+  const known = new Map<number, number | undefined>()
+  return (s: number): number | undefined => {
+    if (!known.has(s)) known.set(s, live.stream(s)?.entity.rid ?? history.stream(s)?.rid)
+    return known.get(s)
+  }
 }
 
 export type Unsettled = ReturnType<typeof createUnsettled>
@@ -268,7 +351,10 @@ function movesWithin(rows: readonly LogRow[]): (moves: Moves) => Move {
       committedAt >= from && committedAt <= to ? (moves.get(time) ?? time) : time
 }
 
-const changeOf = ({ body }: LogRow): UnsetChange => JSON.parse(Buffer.from(body).toString()) as UnsetChange
+function changeOf({ n, rid, body }: LogRow): UnsetChange {
+  const { unset, ...change } = JSON.parse(Buffer.from(body).toString()) as Pick<UnsetChange, 'unset'>
+  return { n, rid: rid!, unset, text: JSON.stringify(change) }
+}
 
 const textsOf = (moves: Moves): Texts =>
   new Map([...moves].map(([from, to]) => [msToDateTime(from), msToDateTime(to)]))

@@ -1,7 +1,8 @@
 /**
  * Upkeep attached to groups. It folds tails into chunks and entity records into histories, and writes live
  * values back into documents. It also trims the log and removes old history and expired entities. All of it
- * derives from data on disk, so no request waits for it; after a failed group it is simply still due.
+ * derives from data on disk; after a failed group it is simply still due. Requests wait only for times to be
+ * corrected.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -85,11 +86,15 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     return isGrown || now() >= shrunkAt + limits.shrinkEveryMs.value
   }
 
-  /** Adds upkeep that is due to a group about to be sent. */
-  function attach(group: Group): void {
+  function note(group: Group): void {
     group.onWritten((outcome) => {
       logBytes += outcome.logBytes
     })
+    ports.unsettled.note(group)
+  }
+
+  /** Adds upkeep that is due to a group about to be sent. */
+  function attach(group: Group): void {
     // Rows that wait for time corrections stay in the log and in memory.
     if (!ports.unsettled.attach(group)) {
       if (isShort()) fitDisk(group)
@@ -173,7 +178,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
 
   function foldEntity(group: Group, rid: number, numbers: readonly number[]): void {
     group.foldEntity({ rid, numbers })
-    group.stage.published(() => streams.forget(rid, numbers.length))
+    group.stage.published(() => streams.forget(rid, numbers.length, agedNumber))
   }
 
   /** Folds the records up to a number, so that no record of any entity keeps these rows in the log. */
@@ -279,7 +284,9 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   }
 
   return Object.freeze({
+    note,
     attach,
+    isFirst: ports.unsettled.isFirst,
     /** Approximate size of the remaining log, bytes. */
     logBytes: keptLogBytes,
     /** True when a group should be started for upkeep alone. */

@@ -161,7 +161,8 @@ export function createRecords(database: Database) {
       return within
     },
     /** The first rows with times from a clock that was not set. */
-    logUnsettled: (limit: number) => logUnsettled.all(limit),
+    /** The rows whose times wait for correction, read one by one. */
+    logUnsettled: (most: number): Iterable<LogRow> => logUnsettled.iterate(most),
     unsettledCount: () => unsettledCount.get()!.count,
     /** Bytes of the stored rows. */
     logBytes: () => logBytes.get()?.bytes ?? 0,

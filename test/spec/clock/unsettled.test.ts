@@ -220,7 +220,7 @@ describe('times by a clock that was not set', () => {
     site.machine.wrongBy = -1500
     clock.check()
     expect(unsettled()).toBe(1)
-    // In the group that corrects the time of value 2, which is later than this one until then.
+    // Its time is earlier than that of value 2 is until it is corrected.
     await observe(3)
     await settle()
     expect(unsettled()).toBe(0)
@@ -239,8 +239,6 @@ describe('times by a clock that was not set', () => {
     ['', async () => clock.check()],
     [', also after a restart', restart],
   ])('are followed by late values until the time of a trusted clock that had run ahead%s', async (_, go) => {
-    // Values wait for several commits.
-    setLimit('unsettledRowsPerGroup', 1)
     const ahead = await runAhead()
     site.machine.wrongBy = 0
     clock.check()
@@ -251,7 +249,6 @@ describe('times by a clock that was not set', () => {
     site.machine.setAt = 2
     await go()
     expect(unsettled()).toBe(1)
-    // In the group that corrects the time of value 2.
     await observe(4)
     await settle()
     expect(logged()).toMatchObject([
@@ -283,6 +280,8 @@ describe('times by a clock that was not set', () => {
     await open.broker.append(id, { b: { type: 'Property', value: 1 } }, { noOverwrite: false, by: 'http' })
     await observe(3)
     site.machine.wrongBy = -2500
+    // The value waits for several commits.
+    setLimit('unsettledRowsPerGroup', 1)
     await restart()
     expect(unsettled()).toBe(3)
     // Before the time that value 2 has in the document.
@@ -330,6 +329,43 @@ describe('times by a clock that was not set', () => {
         .slice(1),
       truth,
     )
+  })
+
+  it('are corrected in smaller commits if the disk is nearly full', async () => {
+    const rows = Array.from({ length: 40 }, (_, value) => value)
+    await create()
+    for (const value of rows) await observe(value)
+    set()
+    const sizes: number[] = []
+    open.refuseGroups((group) => {
+      const size = group.rows.filter(([statement]) => statement === 'log.rewrite').length
+      if (size > 0) sizes.push(size)
+      return size > 10 ? new GatewayError('store.full', 'no room') : undefined
+    })
+    await open.main.door.commit(() => undefined).catch(() => undefined)
+    for (let i = 0; i < 10 && unsettled() > 0; i++) await open.upkeep(11_000)
+    expect(unsettled()).toBe(0)
+    expect(sizes[0]).toBe(41)
+    near(
+      stored()
+        .map(([time]) => time)
+        .slice(1),
+      truth,
+    )
+  })
+
+  it('are counted also if their commit failed and they were stored one by one', async () => {
+    await create()
+    open.refuseNextGroup(new GatewayError('store.failed', 'unknown'))
+    await Promise.all([observe(1), observe(2)])
+    await observe(3)
+    expect(open.inside.following.isHeld()).toBe(true)
+    expect(unsettled()).toBe(4)
+    setLimit('unsettledRowsPerGroup', 1)
+    set()
+    clock.pass(11_000)
+    await settle()
+    expect(unsettled()).toBe(0)
   })
 
   it('are corrected even if a client wrote around them meanwhile and ended their stream', async () => {

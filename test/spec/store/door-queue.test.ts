@@ -174,7 +174,7 @@ describe('the end', () => {
   })
 
   it('completes although upkeep is due again and again', async () => {
-    const { door } = await open({ upkeep: (group) => group.stage.write('meta.put', 'u', 1) })
+    const { door } = await open({ upkeep: { attach: (group) => group.stage.write('meta.put', 'u', 1) } })
     for (let i = 0; i < 5; i++) door.nudge()
     await door.close()
     door.nudge()

@@ -229,10 +229,12 @@ describe('upkeep', () => {
   it('that throws affects no other work, and pauses', async () => {
     let asked = 0
     const { door, records, events, clock } = await open({
-      upkeep(group) {
-        asked++
-        group.stage.write('meta.put', 'upkeep', 1)
-        refuse()
+      upkeep: {
+        attach(group) {
+          asked++
+          group.stage.write('meta.put', 'upkeep', 1)
+          refuse()
+        },
       },
     })
     expect(await codeOf(door.commit(put('a', 1)))).toBe('ok')
@@ -246,7 +248,7 @@ describe('upkeep', () => {
   })
 
   it('that breaks the commit is left out of it', async () => {
-    const { door, records, clock } = await open({ upkeep: (group) => spoil(group.stage) })
+    const { door, records, clock } = await open({ upkeep: { attach: (group) => spoil(group.stage) } })
     expect(await codeOf(door.commit(put('a', 1)))).toBe('ok')
     expect(records.meta('a')).toBe(1)
     clock.pass(11_000)
@@ -257,13 +259,62 @@ describe('upkeep', () => {
   it('gets a group of its own when nothing else is to be written', async () => {
     let isDue = false
     const { door, records } = await open({
-      upkeep(group) {
-        if (isDue) group.stage.write('meta.put', 'upkeep', 1)
+      upkeep: {
+        attach(group) {
+          if (isDue) group.stage.write('meta.put', 'upkeep', 1)
+        },
       },
     })
     isDue = true
     door.nudge()
     await expect.poll(() => records.meta('upkeep')).toBe(1)
+  })
+
+  it('of several groups comes before waiting works, in their order, unless the door closes', async () => {
+    let groups = 3
+    const { door, records } = await open({
+      upkeep: {
+        isFirst: () => groups > 0,
+        attach({ stage }) {
+          stage.write('meta.put', 'upkeep', groups)
+          stage.published(() => void groups--)
+        },
+      },
+    })
+    const seen: unknown[] = []
+    const note = (stage: Stage): void => {
+      seen.push(groups)
+      put('a', seen.length)(stage)
+    }
+    await Promise.all([door.commit(note), door.commit(note)])
+    expect(seen).toEqual([0, 0])
+    expect(records.meta('a')).toBe(2)
+    groups = 3
+    const last = door.commit(note)
+    await door.close()
+    await last
+    expect(seen).toEqual([0, 0, 3])
+    expect(groups).toBe(2)
+  })
+
+  it('that fails keeps no work waiting', async () => {
+    const { door, records } = await open({
+      upkeep: { isFirst: () => true, attach: (group) => spoil(group.stage) },
+    })
+    expect(await codeOf(door.commit(put('a', 1)))).toBe('ok')
+    expect(records.meta('a')).toBe(1)
+  })
+
+  it('is told of each group, also while it pauses', async () => {
+    const rows: number[] = []
+    const { door } = await open({
+      upkeep: {
+        note: (group) => group.onWritten(() => rows.push(group.rowCount())),
+        attach: (group) => spoil(group.stage),
+      },
+    })
+    for (let value = 1; value <= 3; value++) await door.commit(put('a', value))
+    expect(rows).toEqual([1, 1, 1])
   })
 })
 

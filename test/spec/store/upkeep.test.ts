@@ -184,10 +184,13 @@ describe('changes of an entity', () => {
   const folded = (): number =>
     open.main.database.prepare<[], number>('SELECT sum(count) FROM entity_history').pluck().get() ?? 0
 
-  it('that are too many bytes for one group are folded group by group', async () => {
+  it.each([
+    ['groupBytesMax', 1500],
+    ['foldedPerGroup', 4],
+  ] as const)('that are too many for one group are folded group by group (%s)', async (limit, most) => {
     const told = Array.from({ length: 12 }, (_, i) => `${i} ${'long '.repeat(40)}`)
     for (const name of told) await rename(name)
-    setLimit('groupBytesMax', 1500)
+    setLimit(limit, most)
     setLimit('entityRecordsUnfoldedMax', 0)
     const sizes = [folded()]
     while (sizes.at(-1)! < 13 && sizes.length < 20) {
