@@ -13,6 +13,7 @@ import { createRecords } from '#store/tables/records.ts'
 import type { Writer } from '#store/writer/writer.ts'
 import { settableClock, temporaryFolder } from './broker.ts'
 
+/** For a door without upkeep. */
 export const noUpkeep: GroupUpkeep = { note() {}, attach() {}, isFirst: () => false }
 
 export interface BareDoorOptions {

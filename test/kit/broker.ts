@@ -58,8 +58,8 @@ export interface OpenBroker {
   readonly logged: { readonly event: string; readonly [fact: string]: unknown }[]
   /** The next group with something in it leaves no trace, for this reason. */
   refuseNextGroup(error: GatewayError): void
-  /** The same of all groups that have a reason, until it is called with another function. */
-  refuseGroups(reason: (group: Omit<GroupMessage, 'kind'>) => GatewayError | undefined): void
+  /** From now on, every group for which `errorOf` returns an error fails with it and leaves no trace. */
+  refuseGroups(errorOf: (group: Omit<GroupMessage, 'kind'>) => GatewayError | undefined): void
   readonly writer: Writer
   /** Runs all upkeep that is due, after `ms` have passed. */
   upkeep(ms?: number): Promise<void>
@@ -93,13 +93,13 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
   const announced: Delivery[] = []
   const logged: OpenBroker['logged'] = []
   let inside: TenantParts | undefined
-  let next: GatewayError | undefined
-  let reason: Parameters<OpenBroker['refuseGroups']>[0] = () => undefined
+  let errorOfNext: GatewayError | undefined
+  let errorOfGroup: Parameters<OpenBroker['refuseGroups']>[0] = () => undefined
   const refusing: Writer = {
     ...writer,
     write(group, done) {
-      const error = next ?? reason(group)
-      next = undefined
+      const error = errorOfNext ?? errorOfGroup(group)
+      errorOfNext = undefined
       if (error === undefined) writer.write(group, done)
       else setImmediate(() => done(error, { chunks: 0, logBytes: 0 }))
     },
@@ -134,10 +134,10 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
     announced,
     logged,
     refuseNextGroup(error) {
-      next = error
+      errorOfNext = error
     },
-    refuseGroups(of) {
-      reason = of
+    refuseGroups(errorOf) {
+      errorOfGroup = errorOf
     },
     async upkeep(ms = ages) {
       clock.pass(ms)

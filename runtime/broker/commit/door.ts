@@ -72,6 +72,7 @@ export interface DoorPorts extends Instruments {
   readonly onDamage: (error: GatewayError) => void
 }
 
+/** Upkeep of a tenant, as part of its groups. */
 export interface GroupUpkeep {
   /** Called for each group about to be sent, also while upkeep pauses. */
   note(group: Group): void

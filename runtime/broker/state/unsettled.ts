@@ -9,6 +9,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { BootTime } from '#base/time/clock.ts'
+import { createGroupShare } from '#broker/commit/group-share.ts'
 import type { Group, Stage } from '#broker/commit/stage.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -57,8 +58,6 @@ interface UnsetChange {
 
 /** 79 rows or 16 KiB, at 5,000 rows and 1 MiB per group. */
 const shareAtStart = 2 ** -6
-/** One row. */
-const shareMin = 2 ** -13
 
 const encoder = new TextEncoder()
 const dateTimes = /"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z)"/g
@@ -66,7 +65,7 @@ const dateTimes = /"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z)"/g
 export function createUnsettled(ports: UnsettledPorts) {
   const { records, history, live, streams, clock } = ports
   let count = records.unsettledCount()
-  const share = createGroupShare(clock.monotonic)
+  const share = createGroupShare(shareAtStart)
   let settled = { observations: 0, corrected: 0 }
 
   /** Counts the rows of a group whose times wait. */
@@ -106,7 +105,7 @@ export function createUnsettled(ports: UnsettledPorts) {
   const isFirst = (): boolean => count > 0 && clock.trust?.stretch() === undefined
 
   function settle(stage: Stage, correctionOf: (then: BootTime) => number): number {
-    share.begin()
+    const begunAt = clock.monotonic()
     const byEntity = new Map<number, Moves>()
     const ridOf = createRidOf(ports)
     const { rows, observed, changes } = firstRows(ridOf)
@@ -135,7 +134,7 @@ export function createUnsettled(ports: UnsettledPorts) {
     for (const { n, rid, text } of changes)
       stage.write('log.rewrite', 2, encoder.encode(moved(text, texts.get(rid)!)), n)
     for (const [rid, moves] of byEntity) settleEntity(stage, rid, moveBy(moves), texts.get(rid)!)
-    share.end(stage)
+    share.adapt(stage, clock.monotonic() - begunAt)
     stage.published(() => {
       count -= rows.length
       settled.observations += observations
@@ -153,8 +152,8 @@ export function createUnsettled(ports: UnsettledPorts) {
     const observed: UnsetObservations[] = []
     const changes: UnsetChange[] = []
     const rids = new Set<number | undefined>()
-    const most = Math.ceil(limits.unsettledRowsPerGroup.value * share.value())
-    let bytes = limits.groupBytesMax.value * share.value()
+    const most = share.of(limits.unsettledRowsPerGroup.value)
+    let bytes = share.of(limits.groupBytesMax.value)
     for (const row of records.logUnsettled(most)) {
       bytes -= row.body.length
       if (rows.length > 0 && (bytes < 0 || rids.size >= limits.writebacksPerGroup.value)) break
@@ -296,32 +295,7 @@ function createStreamMoves({ live, history }: Pick<UnsettledPorts, 'live' | 'his
   return { byStream, moveTriples }
 }
 
-/**
- * The share of its limits that a group of corrections uses: halved after a group that took long or did not
- * fit the disk, doubled after a short one.
- */
-function createGroupShare(monotonic: () => number) {
-  let share = shareAtStart
-  let begunAt = 0
-  const scale = (factor: number): void => {
-    share = Math.min(1, Math.max(shareMin, share * factor))
-  }
-  return {
-    value: () => share,
-    begin(): void {
-      begunAt = monotonic()
-    },
-    end(stage: Stage): void {
-      const tookMs = monotonic() - begunAt
-      stage.undone(() => scale(1 / 2))
-      stage.published(() => {
-        if (tookMs > limits.groupDecideMs.value) scale(1 / 2)
-        else if (tookMs < limits.groupDecideMs.value / 2) scale(2)
-      })
-    },
-  }
-}
-
+/** The stream number in a stored triple, whose lowest bit marks late observations. */
 const streamOf = (lateStream: number): number => Math.floor(lateStream / 2)
 
 /** Looks up the entity of a stream, once. */

@@ -10,6 +10,7 @@ import { failpoint } from '#base/register/failpoints.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { DiskRoom } from '#broker/commit/disk-room.ts'
+import { createGroupShare } from '#broker/commit/group-share.ts'
 import type { Group } from '#broker/commit/stage.ts'
 import type { Expiry } from '#broker/entities/expiration.ts'
 import type { DocumentDrafts } from '#broker/state/document-drafts.ts'
@@ -52,8 +53,6 @@ const scanEveryMs = 1000
 const leastFolded = 64
 /** Interval at which the log's bounds are checked, ms. */
 const trimEveryMs = 30_000
-/** Smallest share of its budgets: one item of each kind. */
-const shareMin = 2 ** -10
 
 export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   const { live, streams, records, metrics } = ports
@@ -65,8 +64,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   let scanAt = 0
   let trimAt = now() + trimEveryMs
   let shrunkAt = 0
-  /** Share of its budgets that upkeep uses: halved after a group that did not fit the disk. */
-  let share = 1
+  const share = createGroupShare()
   /** Size of the log when it was last shrunk. */
   let shrunkBytes = 0
   let replayFrom = 0
@@ -97,7 +95,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   function attach(group: Group): void {
     // Rows that wait for time corrections stay in the log and in memory.
     if (!ports.unsettled.attach(group)) {
-      if (isShort()) fitDisk(group)
+      if (isShort()) share.adapt(group.stage)
       const shrinks = mayShrink()
       const upTo = shrinks ? shrinkTo() : 0
       findDue()
@@ -112,19 +110,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     ports.retention.attach(group, keptLogBytes())
   }
 
-  function fitDisk({ stage }: Group): void {
-    stage.undone(() => {
-      share = Math.max(share / 2, shareMin)
-    })
-    stage.published(() => {
-      share = Math.min(1, share * 2)
-    })
-  }
-
-  const budget = (most: number): number => Math.ceil(most * share)
-
   function foldStreams(group: Group): void {
-    let room = budget(limits.foldedPerGroup.value)
+    let room = share.of(limits.foldedPerGroup.value)
     for (const stream of due) {
       if (room <= 0) break
       room -= Math.max(stream.tail.committed, leastFolded)
@@ -193,7 +180,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   /** Writes back what has been dirty for long, or is dirty since a row up to a number. */
   function writeBack(upTo: number, group: Group): void {
     const oldest = now() - settings.writebackMs
-    const most = budget(limits.writebacksPerGroup.value)
+    const most = share.of(limits.writebacksPerGroup.value)
     const isUnwritten = ({ dirtyAt, number }: LiveStream): boolean => dirtyAt >= 0 && number <= upTo
     const late: LiveEntity[] = []
     for (const entity of live.dirtyEntities()) {
@@ -236,8 +223,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
    * since they are on disk twice until the next group.
    */
   function shrinkTo(): number {
-    const rows = budget(limits.foldedPerGroup.value)
-    const upTo = records.logNumberWithin(budget(limits.shortGroupBytes.value * 2), rows)
+    const rows = share.of(limits.foldedPerGroup.value)
+    const upTo = records.logNumberWithin(share.of(limits.shortGroupBytes.value * 2), rows)
     for (const stream of live.streams()) {
       const { firstNumber } = stream.tail
       if (firstNumber > 0 && firstNumber <= upTo) due.add(stream)

@@ -160,8 +160,7 @@ export function createRecords(database: Database) {
       }
       return within
     },
-    /** The first rows with times from a clock that was not set. */
-    /** The rows whose times wait for correction, read one by one. */
+    /** The first rows with times from a clock that was not set, read one by one. */
     logUnsettled: (most: number): Iterable<LogRow> => logUnsettled.iterate(most),
     unsettledCount: () => unsettledCount.get()!.count,
     /** Bytes of the stored rows. */

@@ -220,7 +220,7 @@ describe('times by a clock that was not set', () => {
     site.machine.wrongBy = -1500
     clock.check()
     expect(unsettled()).toBe(1)
-    // Its time is earlier than that of value 2 is until it is corrected.
+    // The time of value 3 is earlier than the uncorrected time of value 2.
     await observe(3)
     await settle()
     expect(unsettled()).toBe(0)
@@ -280,11 +280,11 @@ describe('times by a clock that was not set', () => {
     await open.broker.append(id, { b: { type: 'Property', value: 1 } }, { noOverwrite: false, by: 'http' })
     await observe(3)
     site.machine.wrongBy = -2500
-    // The value waits for several commits.
+    // Value 4 waits for several commits.
     setLimit('unsettledRowsPerGroup', 1)
     await restart()
     expect(unsettled()).toBe(3)
-    // Before the time that value 2 has in the document.
+    // The time of value 4 is earlier than the uncorrected time of value 2, which is in the document.
     await observe(4)
     expect(currentOf().value).toBe(4)
     expect(logged().map(({ isLate }) => isLate)).toEqual([false, false, false])

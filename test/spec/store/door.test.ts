@@ -305,7 +305,7 @@ describe('upkeep', () => {
     expect(records.meta('a')).toBe(1)
   })
 
-  it('is told of each group, also while it pauses', async () => {
+  it('notes each committed group, also while it pauses', async () => {
     const rows: number[] = []
     const { door } = await open({
       upkeep: {
